@@ -1,0 +1,1 @@
+"""The hardware, in Amaranth: arithmetic, memories, engines, DMA and the core. Imports `isa` and nothing else of ours."""
