@@ -67,7 +67,7 @@ class Machine:
         """Forget the history, not the memories: what a second program finds."""
         self.history_queue = np.zeros(0, np.int8)   # per executed instruction, in order
         self.history_index = np.zeros(0, np.int32)
-        self.queues = {}
+        self.queues, self.source = {}, ()
         for memory in (self.sbuf, self.psum, self.dram):
             if memory.races:
                 memory.writer[:] = NEVER
@@ -82,10 +82,14 @@ class Machine:
     def text(self, queue, index):
         """Short name of an instruction, for messages."""
         instruction, values = decode(self.queues[queue][index])
-        return f"{instruction.name} (tag {values['tag']})"
+        tag = values["tag"]
+        return f"{instruction.name} ({self.source[tag] if tag < len(self.source) else f'tag {tag}'})"
 
-    def run(self, queues, external=0, seed=None):
-        """Execute {queue: [words]}; returns the execution order as (queue, index). MachineError explains a refusal."""
+    def run(self, queues, external=0, seed=None, source=()):
+        """Execute {queue: [words]}; returns the execution order as (queue, index). MachineError explains a refusal.
+
+        `source[tag]` names an instruction's place in its source, for messages.
+        """
         for q, words in queues.items():
             if words and q not in self.config.queues:
                 raise MachineError(f"queue {q} does not exist in configuration {self.config.name}")
@@ -94,6 +98,7 @@ class Machine:
                 if problem:
                     raise MachineError(f"{q}[{index}]: {problem[0].name}: {problem[1]}")
         self.reset_program()
+        self.source = source
         self.queues = {q: list(words) for q, words in queues.items() if len(words)}
         rng = np.random.default_rng(seed) if seed is not None else None
         done = {q: 0 for q in QUEUES}
