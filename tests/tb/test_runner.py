@@ -105,7 +105,8 @@ def test_protocol_violations_are_named(make_copy):
     run.rtl.configure(stall=0.5, seed=2)
     run.go(control=3)
     text = "\n".join(run.rtl.protocol_errors)
-    for word in ("AR changed", "AW changed", "W changed", "crosses 4 KiB", "burst type 0", "wlast is 1 on beat 4 of 16", "wlast is 0 on beat 16 of 16"):
+    for word in ("AR changed", "AW changed", "W changed",
+                 "crosses 4 KiB", "burst type 0", "wlast is 1 on beat 4 of 16", "wlast is 0 on beat 16 of 16"):
         assert word in text
 
 
