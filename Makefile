@@ -1,0 +1,39 @@
+# Systolith. `make help` lists everything; each target sets up what it needs.
+VENV   := .venv
+PY     := $(VENV)/bin/python
+CONFIG ?= base
+STAMP  := $(VENV)/.ready
+
+.PHONY: help setup sim test lint verilog bench fpga-report clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@echo "CONFIG=tiny|small|base|edge|trn chooses the configuration where one is needed (now $(CONFIG))"
+
+setup: $(STAMP) ## make the virtual environment and check the system tools
+$(STAMP): pyproject.toml scripts/setup.sh
+	@bash scripts/setup.sh $(VENV)
+	@touch $@
+
+sim: $(STAMP) ## RTL regression: cocotb benches and the program suite on Verilator, one table
+	$(PY) -m tb.sim
+
+test: $(STAMP) ## everything to run before landing
+	$(PY) -m ruff check .
+	$(PY) -m pytest -n 2
+
+lint: $(STAMP) ## style
+	$(PY) -m ruff check .
+
+verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
+	$(PY) -m sw.cli verilog --config $(CONFIG) --out build/$(CONFIG)
+
+bench: $(STAMP) ## utilisation and simulation speed; writes build/bench.json
+	$(PY) -m tb.bench
+
+fpga-report: $(STAMP) ## size and Fmax of the blocks on ECP5 (slow)
+	$(PY) -m pip install -q -e '.[fpga]'
+	$(PY) -m tb.fpga
+
+clean: ## remove build products (not the virtual environment)
+	rm -rf build

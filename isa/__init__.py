@@ -1,0 +1,1 @@
+"""The contract: configuration, instructions, numbers, registers, and the golden machine."""

@@ -1,0 +1,1 @@
+"""Software: what makes, runs and explains programs."""

@@ -1,0 +1,56 @@
+"""Errors of the software: each says what was required and what came, and names the place."""
+
+
+class SystolithError(Exception):
+    """Base of all errors that a user's input can cause."""
+
+
+class BuildError(SystolithError):
+    """The builder or compiler cannot do what was asked."""
+
+
+class CapacityError(BuildError):
+    """Tensors that do not fit a memory."""
+
+
+class AsmError(SystolithError):
+    """Malformed assembly; `str` begins with file:line:column."""
+
+
+class ProgramError(SystolithError):
+    """A program file that is truncated, corrupted, or for another machine."""
+
+
+class InputError(SystolithError):
+    """Inputs that do not match a program or device."""
+
+
+class TrapError(SystolithError):
+    """The core stopped with a report, or does not answer."""
+
+    def __init__(self, message=None, *, trap=None, queue=None, index=None, address=None, queues=None, bus_idle=True):
+        self.trap, self.queue, self.index, self.address, self.bus_idle = trap, queue, index, address, bus_idle
+        self.queues = queues
+        super().__init__(message or self._text())
+
+    def _text(self, where="", text=""):
+        out = f"trap {self.trap.name} (code {int(self.trap)}) at {self.queue}[{self.index}]{text}, address {self.address:#x}"
+        if not self.bus_idle:
+            out += "; the bus owes answers"
+        return out + where
+
+    def located(self, program):
+        """The same error with the instruction disassembled and its source line, where the program knows them."""
+        if self.trap is None:
+            return self
+        from sw.disasm import line
+        words = program.queues.get(self.queue, ())
+        text = where = ""
+        if self.index < len(words):
+            text = f" `{line(words[self.index])}`"
+            tag = words[self.index] >> 16 & 0xFFFF
+            if tag < len(program.source):
+                where = f" ({program.source[tag]})"
+        error = TrapError(self._text(where, text), trap=self.trap, queue=self.queue, index=self.index,
+                          address=self.address, queues=self.queues, bus_idle=self.bus_idle)
+        return error

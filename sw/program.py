@@ -1,0 +1,113 @@
+"""Programs: instruction words per queue, DRAM tensors, constants and the source map; and their files.
+
+A file is `.npz`: `queue_<name>` uint8[n, 64], `const_<tensor>` uint8[bytes], and `header`, a JSON text as uint8 with
+ISA version, configuration and its hash, tensors, source map and a SHA-256 over everything else.
+"""
+
+import hashlib
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from isa.config import Config, ConfigError
+from isa.dtypes import DType
+from isa.encode import from_bytes, to_bytes
+from isa.fields import INSTRUCTION_BYTES
+from isa.version import ISA_VERSION
+from sw.errors import ProgramError
+
+ROLES = ("input", "output", "const", "temp")
+
+
+@dataclass(frozen=True)
+class DramTensor:
+    """A named tensor at a byte offset in DRAM, row-major."""
+
+    name: str
+    dtype: DType
+    shape: tuple
+    offset: int
+    role: str
+
+    @property
+    def bytes(self):
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.size_bytes
+
+
+@dataclass
+class Program:
+    """What runs: see the module's docstring. `source[tag]` says where an instruction came from."""
+
+    config: Config
+    queues: dict
+    tensors: dict = field(default_factory=dict)
+    constants: dict = field(default_factory=dict)
+    source: list = field(default_factory=list)
+
+    def save(self, path):
+        """Write the file, whole or not at all."""
+        path = Path(path)
+        arrays = {f"queue_{q}": np.frombuffer(b"".join(map(to_bytes, words)), np.uint8).reshape(-1, INSTRUCTION_BYTES)
+                  for q, words in self.queues.items()}
+        arrays |= {f"const_{n}": np.frombuffer(np.ascontiguousarray(a).tobytes(), np.uint8)
+                   for n, a in self.constants.items()}
+        header = {"isa_version": ISA_VERSION, "config": self.config.to_json(), "config_hash": self.config.hash,
+                  "tensors": [{"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape), "offset": t.offset,
+                               "role": t.role} for t in self.tensors.values()],
+                  "source": list(self.source), "sha256": _digest(arrays)}
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with open(partial, "wb") as stream:
+                np.savez_compressed(stream, **arrays)
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise ProgramError(f"{path}: cannot be written: {error.strerror}") from error
+
+    @classmethod
+    def load(cls, path, config=None):
+        """Read a file; ProgramError if it is damaged, for another ISA version, or not for `config`."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            header = json.loads(arrays.pop("header").tobytes())
+        except FileNotFoundError:
+            raise ProgramError(f"{path}: no such file") from None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+            raise ProgramError(f"{path}: not a program file, or truncated or corrupted ({error})") from error
+        return cls._from(path, arrays, header, config)
+
+    @classmethod
+    def _from(cls, path, arrays, header, config):
+        version = header.get("isa_version")
+        if version != ISA_VERSION:
+            raise ProgramError(f"{path}: made for ISA version {version}; this is version {ISA_VERSION}")
+        if header.get("sha256") != _digest(arrays):
+            raise ProgramError(f"{path}: corrupted: the checksum does not match")
+        try:
+            own = Config(**header["config"])
+            if own.hash != header["config_hash"]:
+                raise ProgramError(f"{path}: corrupted: the configuration does not match its hash")
+            queues = {n[6:]: [from_bytes(row) for row in a] for n, a in arrays.items() if n.startswith("queue_")}
+            tensors = {t["name"]: DramTensor(t["name"], DType.parse(t["dtype"]), tuple(t["shape"]), t["offset"],
+                                             t["role"]) for t in header["tensors"]}
+            constants = {n: arrays[f"const_{n}"].view(t.dtype.numpy).reshape(t.shape)
+                         for n, t in tensors.items() if f"const_{n}" in arrays}
+        except (KeyError, TypeError, ValueError, ConfigError) as error:
+            raise ProgramError(f"{path}: corrupted header: {error}") from error
+        if config is not None and config.hash != own.hash:
+            raise ProgramError(f"{path}: made for configuration {own.name} ({own.hash:#018x}), not for {config.name} "
+                               f"({config.hash:#018x})")
+        return cls(own, queues, tensors, constants, header["source"])
+
+
+def _digest(arrays):
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + b"\0" + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
