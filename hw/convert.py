@@ -53,10 +53,10 @@ class ToFp32(wiring.Component):
         m = Module()
         pipe = Pipeline(m, self.en)
         v = pipe.cut(self._decode(m, self.raw, self.dtype))
-        zeros, all_zero = leading_zeros(v.magnitude)
+        zeros, all_zero = leading_zeros(pipe, v.magnitude)
         v = pipe.cut(Values(
-            magnitude=pipe.name(shift_left(v.magnitude, zeros), "normal"),
-            exponent=pipe.name((v.exponent - zeros)[:8] & ~all_zero.replicate(8), "normal_exponent"),
+            magnitude=shift_left(pipe, v.magnitude, zeros),
+            exponent=(v.exponent - zeros)[:8] & ~all_zero.replicate(8),
             sign=v.sign, infinite=v.infinite, nan=v.nan))
         low = v.magnitude[:-24]  # empty without int32: everything else has at most 24 bits
         rounded = Cat(v.magnitude[-24:-1], v.exponent)
@@ -128,15 +128,15 @@ class FromFp32(wiring.Component):
         pipe = Pipeline(m, self.en)
         v = pipe.cut(self._scale(m, pipe))
 
-        shifted, sticky = shift_right_sticky(Cat(C(0, 1), v.significand), v.shift)
+        shifted, sticky = shift_right_sticky(pipe, Cat(C(0, 1), v.significand), v.shift)
         v = pipe.cut(Values(
-            quotient=pipe.name(shifted[1:], "quotient"), base=v.base, sign=v.sign, nan=v.nan, big=v.big, dtype=v.dtype,
+            quotient=shifted[1:], base=v.base, sign=v.sign, nan=v.nan, big=v.big, dtype=v.dtype,
             negate=v.sign & _is(v.dtype, DType.INT8, DType.UINT8, DType.INT32),
-            increment=pipe.name(shifted[0] & (sticky | shifted[1]), "increment")))
+            increment=shifted[0] & (sticky | shifted[1])))
 
         # -(q + i) = ~q + (1 - i), and integers have no base.
         total = (v.base + (v.quotient ^ v.negate.replicate(32)) + (v.increment ^ v.negate))[:32]
-        v = pipe.cut(Values(total=pipe.name(total, "total"), sign=v.sign, nan=v.nan, big=v.big, dtype=v.dtype))
+        v = pipe.cut(Values(total=total, sign=v.sign, nan=v.nan, big=v.big, dtype=v.dtype))
         m.d.comb += self.o.eq(pipe.register(self._saturate(m, v), "result"))
         return m
 
@@ -185,8 +185,8 @@ class FromFp32(wiring.Component):
 class PeRound(wiring.Component):
     """o = `raw`, of type `dtype`, in the operand format of the array: sign, 8 exponent bits, mantissa.
 
-    tf32: 19 bits (e8m10), bf16: 16 bits (e8m7), any type but int32; int8: the 8 bits as they are. Nearest even, overflow to
-    infinity, subnormal fp32 and bf16 count as zero. `latency` depends on the format.
+    tf32: 19 bits (e8m10), bf16: 16 bits (e8m7), any type but int32; int8: the 8 bits as they are. Nearest even, overflow
+    to infinity, subnormal fp32 and bf16 count as zero. `latency` depends on the format: 4, for int8 1.
     """
 
     def __init__(self, pe):

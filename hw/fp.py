@@ -29,12 +29,13 @@ def order(a, b):
     return Values(big=big, small=small, swap=swap, distance=Mux(swap, up, down), subtract=a[31] ^ b[31])
 
 
-def align(v):
+def align(pipe, v):
     """Both significands with three more bits (guard, round, sticky); the smaller one shifted, inverted to subtract."""
     exponent, top = v.big[23:31], v.big[23:31].all()
     small = Cat(v.small[:23], C(1, 1)) & v.small[23:31].any().replicate(24)
     far = v.distance[5:].any()
-    shifted, lost = shift_right_sticky(Cat(C(0, 2), small), v.distance[:5])
+    small = pipe.name(small, "small_significand")
+    shifted, lost = shift_right_sticky(pipe, Cat(C(0, 2), small), v.distance[:5])
     shifted = shifted & ~far.replicate(26)
     sticky = Mux(far, small.any(), lost)
     return Values(
@@ -44,7 +45,7 @@ def align(v):
         nan=top & (v.big[:23].any() | (v.subtract & v.small[23:31].all())))
 
 
-def add(v):
+def add(pipe, v):
     """28-bit sum, carry at bit 27. The carry into a subtraction is one more bit at the low end."""
     total = Cat(v.subtract, C(0, 3), v.big) + Cat(v.subtract, v.small)
     return Values(
@@ -53,7 +54,7 @@ def add(v):
         subtract=v.subtract, sign=v.sign, infinite=v.infinite, nan=v.nan)
 
 
-def count(v):
+def count(pipe, v):
     """Prepare two results: one that may round (shifted by at most one place), one that is exact (shifted further).
 
     More than one place is lost only when the exponents differ by at most one, and then nothing was shifted out.
@@ -63,8 +64,8 @@ def count(v):
     fraction, odd, guard, sticky, exponent = t[2:25], t[2], t[1], t[0], v.below
     for here, *case in reversed(cases):
         fraction, odd, guard, sticky, exponent = (
-            Mux(here, new, old) for new, old in zip(case, (fraction, odd, guard, sticky, exponent)))
-    zeros, all_zero = leading_zeros(t[2:25])
+            Mux(here, new, old) for new, old in zip(case, (fraction, odd, guard, sticky, exponent), strict=True))
+    zeros, all_zero = leading_zeros(pipe, t[2:25])
     exact = ~t[25:].any()
     infinite = v.infinite | (exponent.all() & ~exact)
     return Values(
@@ -74,10 +75,10 @@ def count(v):
         sign=v.sign & ~(v.subtract & exact & all_zero))
 
 
-def finish(v):
+def finish(pipe, v):
     """Round, choose, pack."""
     rounded = (Cat(v.fraction, v.exponent) + v.increment)[:31]
-    shifted = shift_left(v.low, v.zeros)
+    shifted = shift_left(pipe, v.low, v.zeros)
     exponent = Cat(v.below, C(0, 1)) - v.zeros - 1  # of the exact result; not positive means too small
     tiny = v.exact & (exponent[8] | ~exponent[:8].any())
     clear = v.vanished | tiny | v.infinite | v.nan
@@ -101,8 +102,7 @@ class FpAdd(wiring.Component):
         m = Module()
         pipe = Pipeline(m, self.en)
         v = order(self.a, self.b)
-        for step, registered in zip((align, add, count, finish), self._cuts):
-            named = Values(**{n: pipe.name(x, f"{n}_to_{step.__name__}") for n, x in vars(v).items()})
-            v = step(pipe.cut(named, registered))
+        for step, registered in zip((align, add, count, finish), self._cuts, strict=True):
+            v = step(pipe, pipe.cut(v, registered))
         m.d.comb += self.o.eq(pipe.register(v, "result"))
         return m

@@ -51,7 +51,7 @@ class FpMul(wiring.Component):
 
         # The two middle products, shifted by HALF, meet the outer two, which do not overlap.
         upper = Cat(parts.ll[HALF:], parts.hh) + (parts.lh + parts.hl)
-        v.product = pipe.name(Cat(parts.ll[:HALF], upper[:36]), "product")
+        v.product = Cat(parts.ll[:HALF], upper[:36])
         v.above = (v.exponent + 1)[:10]
         v = pipe.cut(v)
 

@@ -8,9 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.fp import QUIET_NAN, FpAdd
 from hw.fp_mul import FpMul
-from hw.leading import shift_left
 from hw.pipeline import Pipeline
-from isa.ops import AluOp
+from isa.ops import COMPARES, AluOp
 
 OP_BITS = 5
 ONE = 0x3F800000
@@ -39,8 +38,8 @@ def keys(x, a, integer):
 class Alu(wiring.Component):
     """o = x op a, `latency` enabled cycles later; one operation a cycle, any mixture of operations.
 
-    `op` is an AluOp code; `integer` selects int32 (wrapping, signed compares, 1 or 0) instead of fp32 (compares give 1.0
-    or 0.0). In both, bypass gives x and abs |x|; float results are flushed and canonical, bypass included. The
+    `op` is an AluOp code; `integer` selects int32 (wrapping, signed compares, 1 or 0) instead of fp32 (compares give
+    1.0 or 0.0). In both, bypass gives x and abs |x|; float results are flushed and canonical, bypass included. The
     bitwise operations and shifts are integer whatever `integer` says. The multiplication is float only.
     """
 
@@ -61,62 +60,65 @@ class Alu(wiring.Component):
             mul.a.eq(self.x), mul.b.eq(self.a), mul.en.eq(self.en)]
 
         v = pipe.cut(self._operands(pipe))
-        v = pipe.cut(Values(result=self._result(m, v), sums=v.sums, products=v.products))
+        v = pipe.cut(self._candidates(pipe, v))
+        early = pipe.register(self._choose(m, v), "early")
+        sums, products = pipe.register(v.sums, "sums"), pipe.register(v.products, "products")
 
         # The multiplier joins at its own latency, the adder at the end.
-        v = pipe.cut(v)
-        joined = Mux(v.products, mul.o, v.result)
-        joined = pipe.delay(joined, "joined", self._add_stages - mul.latency)
-        sums = pipe.delay(v.sums, "sums", self._add_stages - mul.latency)
+        later = self._add_stages - mul.latency
+        joined = pipe.delay(Mux(products, mul.o, early), "joined", later)
+        sums = pipe.delay(sums, "sums", later)
         m.d.comb += self.o.eq(pipe.register(Mux(sums, add.o, joined), "result"))
         return m
 
     def _operands(self, pipe):
-        """First stage: canonical operands and the integer sum."""
+        """First stage: canonical operands; the integer sum, which is also |x|."""
         floats, integer = ~self.integer, self.integer
         (fx, nan_x), (fa, nan_a) = canonical(self.x), canonical(self.a)
-        x, a = Mux(integer, self.x, fx), Mux(integer, self.a, fa)
-        minus = ~_is(self.op, AluOp.ADD)
-        total = (Cat(minus, self.x) + Cat(minus, self.a ^ minus.replicate(32)))[1:33]
+        absolute = _is(self.op, AluOp.ABS)
+        negate = absolute & integer & self.x[31]
+        minus = _is(self.op, AluOp.SUB)
+        total = Cat(minus | negate, self.x ^ negate.replicate(32)) + Cat(
+            minus | negate, (self.a ^ minus.replicate(32)) & ~absolute.replicate(32))
+        magnitude = Cat(fx[:31], fx[31] & ~absolute)
         return Values(
-            x=pipe.name(x, "x_operand"), a=pipe.name(a, "a_operand"), total=pipe.name(total, "integer_sum"),
+            x=Mux(integer, self.x, magnitude), a=Mux(integer, self.a, fa), total=total[1:33],
             op=self.op, integer=integer, nan=floats & (nan_x | nan_a),
             sums=floats & _is(self.op, AluOp.ADD, AluOp.SUB), products=floats & _is(self.op, AluOp.MUL))
 
-    def _result(self, m, v):
-        """Second stage: everything but float sums and products."""
+    def _candidates(self, pipe, v):
+        """Second stage: the comparison and the shift."""
         x, a, op = v.x, v.a, v.op
         key_x, key_a = keys(x, a, v.integer)
-        below = Signal()
-        same = Signal()
         zeros = ~v.integer & ~x[:31].any() & ~a[:31].any()  # -0 equals +0, though it is below it for max and min
-        m.d.comb += [below.eq(key_x < key_a), same.eq(x == a)]
-        equal, less = same | zeros, below & ~zeros
 
+        # One shifter, to the left; a right shift is one of the reversed word, filled with copies of the sign.
+        left = _is(op, AluOp.SHL)
+        fill = pipe.name(x[31] & _is(op, AluOp.SAR), "fill")
+        word = pipe.name(Mux(left, x, x[::-1]), "shift_word")
+        for bit in reversed(range(5)):
+            step = 1 << bit
+            word = pipe.name(Mux(a[bit], Cat(fill.replicate(step), word)[:32], word), f"shift_by_{step}")
+        return Values(
+            **vars(v), below=key_x < key_a, same=(x == a) | zeros, less=(key_x < key_a) & ~zeros, moved=word, left=left)
+
+    def _choose(self, m, v):
+        """Third stage: the result, but for float sums and products."""
+        x, a, op = v.x, v.a, v.op
         true = Signal()
         with m.Switch(op):
-            for o, value in ((AluOp.EQ, equal), (AluOp.NE, ~equal), (AluOp.GT, ~equal & ~less),
-                             (AluOp.GE, ~less), (AluOp.LT, less), (AluOp.LE, less | equal)):
+            for o, value in ((AluOp.EQ, v.same), (AluOp.NE, ~v.same), (AluOp.GT, ~v.same & ~v.less),
+                             (AluOp.GE, ~v.less), (AluOp.LT, v.less), (AluOp.LE, v.less | v.same)):
                 with m.Case(o.value):
                     m.d.comb += true.eq(Mux(v.nan, o == AluOp.NE, value))
         flag = Mux(v.integer, C(1, 32), C(ONE, 32)) & true.replicate(32)
-        larger = Mux(v.nan, QUIET_NAN, Mux(below, a, x))
-        smaller = Mux(v.nan, QUIET_NAN, Mux(below, x, a))
-        absolute = Mux(v.integer, Mux(x[31], (-x)[:32], x), x[:31])
-
-        # One right shifter; a left shift is one of the reversed word.
-        left = _is(op, AluOp.SHL)
-        fill = x[31] & _is(op, AluOp.SAR)
-        shifted = Mux(left, x, x[::-1])  # reversed, so that it moves up
-        moved = shift_left(shifted, a[:5])
-        ones = ~shift_left(C(0xFFFFFFFF, 32), a[:5]) & fill.replicate(32)
-        shift = Mux(left, moved, (moved | ones)[::-1])
-
-        result = Signal(32, name="early")
-        table = {AluOp.ADD: v.total, AluOp.SUB: v.total, AluOp.MAX: larger, AluOp.MIN: smaller, AluOp.ABS: absolute,
-                 AluOp.AND: x & a, AluOp.OR: x | a, AluOp.XOR: x ^ a}
-        table |= dict.fromkeys((AluOp.EQ, AluOp.NE, AluOp.GT, AluOp.GE, AluOp.LT, AluOp.LE), flag)
-        table |= dict.fromkeys((AluOp.SHL, AluOp.SHR, AluOp.SAR), shift)
+        extreme = Mux(v.nan, QUIET_NAN, Mux(v.below ^ (op == AluOp.MIN.value), a, x))
+        table = {AluOp.ADD: v.total, AluOp.SUB: v.total, AluOp.ABS: Mux(v.integer, v.total, x),
+                 AluOp.MAX: extreme, AluOp.MIN: extreme,
+                 AluOp.AND: x & a, AluOp.OR: x | a, AluOp.XOR: x ^ a,
+                 AluOp.SHL: v.moved, AluOp.SHR: v.moved[::-1], AluOp.SAR: v.moved[::-1]}
+        table |= dict.fromkeys(COMPARES, flag)
+        result = Signal(32, name="chosen")
         with m.Switch(op):
             for o, value in table.items():
                 with m.Case(o.value):

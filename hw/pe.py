@@ -14,18 +14,18 @@ class PE(wiring.Component):
     """One array cell for `pe` operands (formats: `hw.convert.PeRound`): sum_out = sum_in + x*w.
 
     Time, with x in cycle t:
-      t                    x, x_valid, swap are sampled; with `swap` high the stationary value becomes the shadow value
-                           (as it is before a shift in the same cycle), and this very x is multiplied by it
+      t                    x, x_valid, swap are sampled; with `swap` high the stationary value becomes the shadow
+                           value (as it is before a shift in the same cycle), and this very x is multiplied by it
       t + 1                x_out, x_valid_out, swap_out repeat them for the right neighbour
       t + sum_delay        sum_in, from the cell above, is sampled
       t + sum_delay + L    sum_out = sum_in + x*w, where L = `latency`
 
-    So in one row, x reaches column c at t + c, and row r + 1 is fed L cycles after row r. sum_delay is 3 for floats (product,
-    normalisation, one register each, after the operand's) and 2 for int8.
+    So in one row, x reaches column c at t + c, and row r + 1 is fed L cycles after row r. sum_delay is 3 for floats
+    (registers after operand, product, normalisation) and 2 for int8. L is 4 for floats and 1 for int8.
 
-    Where x_valid is low the sum passes unchanged, whatever x and the weight hold (floats: the product is -0). Floats: both
-    operations per `isa.numerics`, the product exact, sum in fp32. int8: sums in int32, which no legal instruction
-    can overflow.
+    Where x_valid is low the sum passes unchanged, whatever x and the weight hold (floats: the product is -0, so that
+    the sum's subnormals and NaN patterns are made canonical and nothing else happens). Floats: both operations per
+    `isa.numerics`, the product exact, the sum fp32. int8: sums in int32, which no legal instruction can overflow.
 
     `w_shift` moves the row's shadow registers by one cell: shadow takes w_in; w_out is the shadow register. It is not
     delayed from cell to cell.
@@ -59,8 +59,9 @@ class PE(wiring.Component):
     def _integer(self, m, x, weight):
         product = Signal(signed(16), reset_less=True)
         total = Signal(32, reset_less=True)
+        # Zeroed after the multiplier, by the register's reset: the multiplier is the longest path.
         m.d.sync += [
-            product.eq(Mux(self.x_valid_out, x.as_signed(), 0) * weight.as_signed()),
+            product.eq(Mux(self.x_valid_out, x.as_signed() * weight.as_signed(), 0)),
             total.eq(self.sum_in + product)]
         m.d.comb += self.sum_out.eq(total)
 
@@ -80,7 +81,8 @@ class PE(wiring.Component):
         kept = Cat(C(0, 23 - len(top)), top, exponent[:8]) & ~(clear | v.nan | ~v.valid).replicate(31)
         over = ((infinite | v.nan) & v.valid).replicate(8)
         product = pipe.register(
-            Cat(kept[:22], kept[22] | (v.nan & v.valid), kept[23:] | over, (v.sign & ~v.nan) | ~v.valid), "product_fp32")
+            Cat(kept[:22], kept[22] | (v.nan & v.valid), kept[23:] | over, (v.sign & ~v.nan) | ~v.valid),
+            "product_fp32")
 
         m.submodules.add = add = FpAdd(self.latency)
         m.d.comb += [add.a.eq(self.sum_in), add.b.eq(product), add.en.eq(1), self.sum_out.eq(add.o)]

@@ -33,10 +33,9 @@ class Pipeline:
 
     def cut(self, values, registered=True):
         """A namespace with every member of `values` one cycle later (or the same cycle, where a cut is left out)."""
-        if not registered:
-            return values
         self.stage += 1
-        return SimpleNamespace(**{n: self.register(v, f"{n}_s{self.stage}") for n, v in vars(values).items()})
+        step = self.register if registered else self.name
+        return SimpleNamespace(**{n: step(v, f"{n}_s{self.stage}") for n, v in vars(values).items()})
 
     def name(self, value, name):
         """A named signal that equals `value`: widths are truncated in one visible place."""

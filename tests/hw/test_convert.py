@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from datapath import CORNERS, assert_same, generator, random_fp32, stream
 
 from hw.convert import PE_MANTISSA_BITS, FromFp32, PeRound, ToFp32
 from isa import numerics
 from isa.dtypes import DType
+from tests.hw.datapath import CORNERS, assert_same, generator, random_fp32, stream
 
 N = 300
 STALLS = [1, 0, 1]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from datapath import SEED, assert_same, generator, pairs, random_fp32, stream
 
 from hw.fp import FpAdd
 from hw.fp_mul import FpMul
 from isa import numerics
+from tests.hw.datapath import SEED, assert_same, generator, pairs, random_fp32, stream
 
 N = 1500
 STALLS = [1, 1, 0, 1, 0, 0, 1]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from datapath import CORNERS, assert_same, generator, pairs, random_fp32, stream
 
 from hw.intalu import Alu
 from isa import numerics
 from isa.ops import FLOAT_OPS, INT_OPS
+from tests.hw.datapath import CORNERS, assert_same, generator, pairs, random_fp32, stream
 
 
 def vectors(rng, n):
@@ -22,7 +22,7 @@ def vectors(rng, n):
             a = np.concatenate([a[chosen], random_fp32(rng, n // 2), same, small[1]])
             want = (numerics.alu_int if integer else numerics.alu_float)(op, x, a)
             columns.append((x, a, np.full(x.size, op.value), np.full(x.size, integer), want))
-    x, a, op, integer, want = (np.concatenate(c) for c in zip(*columns))
+    x, a, op, integer, want = (np.concatenate(c) for c in zip(*columns, strict=True))
     mixed = rng.permutation(x.size)
     return {"x": x[mixed], "a": a[mixed], "op": op[mixed], "integer": integer[mixed]}, want[mixed]
 
