@@ -185,8 +185,8 @@ class FromFp32(wiring.Component):
 class PeRound(wiring.Component):
     """o = `raw`, of type `dtype`, in the operand format of the array: sign, 8 exponent bits, mantissa.
 
-    tf32: 19 bits (e8m10), bf16: 16 bits (e8m7), any type but int32; int8: the 8 bits as they are. Nearest even, overflow
-    to infinity, subnormal fp32 and bf16 count as zero. `latency` depends on the format: 4, for int8 1.
+    tf32: 19 bits (e8m10), bf16: 16 bits (e8m7), any type but int32; int8: the 8 bits as they are. Nearest even,
+    overflow to infinity, subnormal fp32 and bf16 count as zero. `latency` depends on the format: 4, for int8 1.
     """
 
     def __init__(self, pe):

@@ -1,0 +1,55 @@
+"""tb.fpga without its tools: the ring, the registry, missing tools, and a report that outlives a broken block."""
+
+import importlib.util
+import json
+
+import pytest
+from amaranth.back import verilog
+from rich.console import Console
+
+from hw.pe import PE
+from tb import fpga
+
+
+def test_ring_has_two_data_pins_and_registers_every_port():
+    ring = fpga.Ring(PE("int8"))
+    assert len(ring.inputs) == 8 + 1 + 1 + 8 + 1 + 32
+    assert len(ring.outputs) == 8 + 1 + 1 + 8 + 32
+    assert ring.own_cells == {"lut4": 50, "ff": 51 + 100}
+    text = verilog.convert(ring, ports=[ring.serial_in, ring.serial_out], name="ring", emit_src=False)
+    assert "module ring(serial_in, clk, rst, serial_out);" in text
+
+
+@pytest.mark.parametrize("name", [n for n in fpga.PARTS if importlib.util.find_spec(fpga.PARTS[n][0])])
+def test_every_part_can_be_emitted(name):
+    ring = fpga.Ring(fpga.factory(name)())
+    text = verilog.convert(ring, ports=[ring.serial_in, ring.serial_out], name="ring", emit_src=False)
+    assert text.count("endmodule") >= 2 and ring.own_cells["ff"] > 0
+
+
+def test_missing_tool_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(fpga.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(fpga.shutil, "which", lambda name: None)
+    assert fpga.main(["PE-int8"]) == 2
+    assert "pip install -e '.[fpga]'" in capsys.readouterr().err
+
+
+def test_unknown_block_lists_the_known(capsys):
+    with pytest.raises(SystemExit):
+        fpga.main(["PE-fp4"])
+    assert "PE-tf32" in capsys.readouterr().err
+
+
+def test_report_goes_on_after_a_broken_block(monkeypatch, tmp_path):
+    row = {"lut4": 1, "ff": 2, "mult": 0, "bram": 0, "fmax_mhz": 100.0}
+    monkeypatch.setattr(fpga, "BUILD", tmp_path)
+    monkeypatch.setattr(fpga, "measure", lambda block, name: dict(row))
+
+    def broken():
+        raise ImportError("no such block")
+
+    console = Console(record=True, width=120)
+    fpga.report([("bad", broken), ("good", object)], console)
+    assert json.loads((tmp_path / "fpga.json").read_text()) == {
+        "bad": {"error": "ImportError: no such block"}, "good": row}
+    assert "no such block" in console.export_text()
