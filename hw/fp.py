@@ -30,17 +30,19 @@ def order(a, b):
 
 
 def align(pipe, v):
-    """Both significands with three more bits (guard, round, sticky); the smaller one shifted, inverted to subtract."""
+    """Both significands with three more bits (guard, round, sticky); the smaller one shifted, inverted to subtract.
+
+    From distance 32 on, all that matters is that the smaller one is below a quarter of the last place: no sticky bit.
+    """
     exponent, top = v.big[23:31], v.big[23:31].all()
     small = Cat(v.small[:23], C(1, 1)) & v.small[23:31].any().replicate(24)
     far = v.distance[5:].any()
     small = pipe.name(small, "small_significand")
     shifted, lost = shift_right_sticky(pipe, Cat(C(0, 2), small), v.distance[:5])
     shifted = shifted & ~far.replicate(26)
-    sticky = Mux(far, small.any(), lost)
     return Values(
         big=Cat(v.big[:23], C(1, 1)) & exponent.any().replicate(24),
-        small=Cat(sticky, shifted) ^ v.subtract.replicate(27),
+        small=Cat(lost, shifted) ^ v.subtract.replicate(27),
         exponent=exponent, subtract=v.subtract, sign=v.big[31], infinite=top,
         nan=top & (v.big[:23].any() | (v.subtract & v.small[23:31].all())))
 

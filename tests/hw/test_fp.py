@@ -48,6 +48,20 @@ def test_mul():
     assert_same(stream(FpMul(), FpMul.latency, inputs, enable=STALLS), numerics.mul(inputs["a"], inputs["b"]), inputs)
 
 
+def test_mul_ties():
+    """Products of 25 or 26 bits: exactly half a last place above or below, even and odd, for both normalisations."""
+    rng = generator("ties")
+    width = rng.integers(2, 24, N).astype(np.uint32)
+    other = np.minimum(np.uint32(26) - width, np.uint32(24))
+    a, b = ((rng.integers(0, 1 << 24, N, np.uint32) >> (24 - w) | 1 << (w - 1) | 1) << (24 - w) for w in (width, other))
+    a, b = (v.astype(np.uint32) & np.uint32(0x7FFFFF) | np.uint32(127 << 23) for v in (a, b))
+    product = a.view(np.float32).astype(np.float64) * b.view(np.float32)
+    scaled = product * np.where(product >= 2, 2.0 ** 22, 2.0 ** 23)
+    assert (scaled % 1 == 0.5).sum() > N // 4
+    inputs = {"a": a, "b": b}
+    assert_same(stream(FpMul(), FpMul.latency, inputs), numerics.mul(a, b), inputs)
+
+
 def test_mul_flushes_the_unrounded_product():
     """Products beside 2^-126, where rounding first would give the smallest normal number."""
     rng = generator("flush")
