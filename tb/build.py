@@ -30,9 +30,10 @@ class BuildError(RuntimeError):
     """Verilator or the compiler refused the design; the message holds the end of what it said."""
 
 
-def control_file(no_inline):
-    """Text of the .vlt file: modules (names with wildcards) that Verilator must not inline."""
-    return "".join(["`verilator_config\n", *(f'no_inline -module "{pattern}"\n' for pattern in no_inline)])
+def control_file(no_inline, hier=()):
+    """Text of the .vlt file: modules that Verilator must not inline, and those it compiles as blocks of their own."""
+    return "".join(["`verilator_config\n", *(f'no_inline -module "{pattern}"\n' for pattern in no_inline),
+                    *(f'hier_block -module "{name}"\n' for name in hier)])
 
 
 def run_logged(command, cwd, env, log):
@@ -47,12 +48,14 @@ def run_logged(command, cwd, env, log):
         raise BuildError(f"{Path(command[0]).name} failed ({done.returncode}):\n{done.stdout[-4000:]}")
 
 
-def build(sources, *, trace=None, no_inline=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
+def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
     """Path of the shared library for `sources`, built if the cache does not have it.
 
     sources          Verilog text, or {file name: text}; the top module is `top`
     trace            None, "fst" or "vcd" (a separate, slower build)
     no_inline        module name patterns that stay separate: much faster C++ compiles for many equal cells
+    hier             names of modules compiled once and shared by all instances: the build of a large array takes a
+                     fraction of the time, the simulation is slower (every instance is evaluated by itself)
     opt              optimisation of the C++ of the evaluation loop
     verilator_flags  further arguments for Verilator
     """
@@ -60,8 +63,8 @@ def build(sources, *, trace=None, no_inline=(), opt="-O2", verilator_flags=(), c
         raise ValueError(f"trace = {trace!r}: must be None, 'fst' or 'vcd'")
     files = {"top.v": sources} if isinstance(sources, str) else dict(sources)
     tools, cache = tools or verilator.find(), cache or Cache()
-    flags = (*VERILATOR_FLAGS, *TRACES[trace], *verilator_flags)
-    control = control_file(no_inline)
+    flags = (*VERILATOR_FLAGS, *TRACES[trace], *verilator_flags, *(("--hierarchical",) if hier else ()))
+    control = control_file(no_inline, hier)
     runner = {name: (HERE / name).read_text() for name in RUNNER}
     key = digest([tools.identity, *flags, control, opt, *CXX_FLAGS,
                   *(part for item in (*sorted(files.items()), *runner.items()) for part in item)])
@@ -71,6 +74,8 @@ def build(sources, *, trace=None, no_inline=(), opt="-O2", verilator_flags=(), c
             (work / name).write_text(text)
         with open(work / "build.log", "w") as log:
             _verilate(work, ["control.vlt", *sorted(files)], flags, tools, log)
+            if hier:
+                _make(work, "hier_verilation", opt, tools, log, makefile="Vtop_hier.mk")
             _make(work, "libVtop.a", opt, tools, log)
             _link(work, _runtime(trace, cache, tools), trace, tools, log)
         shutil.rmtree(work / "obj")
@@ -112,8 +117,8 @@ def _verilate(work, names, flags, tools, log):
                tools.environment(), log)
 
 
-def _make(work, target, opt, tools, log):
-    run_logged([tools.make, "-C", "obj", "-f", "Vtop.mk", "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
+def _make(work, target, opt, tools, log, makefile="Vtop.mk"):
+    run_logged([tools.make, "-C", "obj", "-f", makefile, "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
                 "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", *tools.make_vars, target], work, tools.environment(), log)
 
 
