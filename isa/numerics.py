@@ -142,7 +142,7 @@ def matmul(stationary, st_dtype, moving, mv_dtype, pe):
     x = pe_round(to_fp32(moving, mv_dtype), pe).view(np.float32)
     total = np.zeros((w.shape[1], x.shape[1]), np.float32)
     with np.errstate(all="ignore"):
-        for row_w, row_x in zip(w, x):
+        for row_w, row_x in zip(w, x, strict=True):
             product = flush(_bits(np.multiply.outer(row_w, row_x))).view(np.float32)
             total = flush(_bits(total + product)).view(np.float32)
     return canonical(_bits(total))

@@ -37,6 +37,17 @@ class Func(IntEnum):
     SIGN = 4
 
 
+class TableMode(IntEnum):
+    """Range reduction of a table slot (word 0 of the slot); `isa.activation` defines each."""
+
+    DIRECT = 0
+    EXP = 1
+    RECIP = 2
+    SQRT = 3
+    RSQRT = 4
+    LOG = 5
+
+
 COMPARES = frozenset({AluOp.EQ, AluOp.NE, AluOp.GT, AluOp.GE, AluOp.LT, AluOp.LE})
 FLOAT_OPS = COMPARES | {AluOp.BYPASS, AluOp.ADD, AluOp.SUB, AluOp.MUL, AluOp.MAX, AluOp.MIN, AluOp.ABS}
 INT_OPS = frozenset(AluOp) - {AluOp.MUL}
