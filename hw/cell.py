@@ -55,6 +55,11 @@ def collecting():
     return _use(CellLibrary())
 
 
+def quiet(component):
+    """A component that only lends its signals need not be elaborated: no warning about it."""
+    component._MustUse__silence = True
+
+
 def place(m, name, component, module):
     """Put `component` into `m` as `name`; components given one `module` name must be identical."""
     if _active is None:
@@ -69,4 +74,5 @@ def place(m, name, component, module):
     if has_rst:
         ports["i_rst"] = ResetSignal()
     m.submodules[name] = Instance(module, **ports)
+    quiet(component)
     return component

@@ -16,6 +16,7 @@ from isa.table import QUEUES
 
 DRAIN_CYCLES = 1 << 16  # patience of the drain when the watchdog is off
 RESET_CYCLES = 8
+CLEAR_CYCLES = 1024  # longer than any delay line, so that all run empty under reset
 
 
 class Control(wiring.Component):
@@ -57,7 +58,7 @@ class Control(wiring.Component):
         with m.Else():
             m.d.sync += idle_cycles.eq(idle_cycles + 1)
 
-        settle = Signal(range(RESET_CYCLES + 1))
+        settle = Signal(range(CLEAR_CYCLES + 1))
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.soft_reset):
@@ -100,7 +101,7 @@ class Control(wiring.Component):
                 m.d.comb += [self.resetting.eq(1), self.stop.eq(1), self.core_reset.eq(1)]
                 m.d.sync += [settle.eq(settle + 1), self.error.eq(0), self.done.eq(0), self.error_code.eq(0),
                              self.counts[WAITS - 1].eq(0)]
-                with m.If(settle == RESET_CYCLES):
+                with m.If(settle == CLEAR_CYCLES):
                     m.d.sync += settle.eq(0)
                     m.next = "IDLE"
         return m

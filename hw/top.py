@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amaranth.back import verilog
 
-from hw.cell import collecting
+from hw.cell import collecting, quiet
 from hw.core import Core, axi_master
 from hw.csr import axi_lite
 from isa.registers import REGISTERS
@@ -18,6 +18,7 @@ TOP = "top"
 def ports(config):
     """[(name, direction, bits)] of the top module, in a fixed order."""
     core = Core(config)
+    quiet(core)
     names = ["clk", "rst", "irq", *(f"m_axi_{n}" for n in axi_master(config.axi_data_bits)),
              *(f"s_axil_{n}" for n in axi_lite())]
     return [(n, "input" if core.signature.members[n].flow.name == "In" else "output", len(getattr(core, n)))

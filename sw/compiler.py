@@ -166,7 +166,7 @@ class _Compiler:
                                   x_given=i > 0, y_on_chip=not last, f=f)
                     plans.append(plan)
                     left -= self._fixed(t, plan, first=i == 0, last=last)
-                if f == min(self.batch, MOVING_MAX) or f >= 2 * self.config.lanes or len(plans) > 1:
+                if f == min(self.batch, MOVING_MAX) or f >= 2 * self.config.lanes:
                     return plans
             except CapacityError:
                 continue
