@@ -169,7 +169,7 @@ class TensorEngine(wiring.Component):
         m.d.comb += [self.xr.out.ready.eq(self.streaming), take.eq(self.xr.out.valid & self.streaming),
                      self.left_last.eq(take & self.xr.out.payload.last), self.swap.eq(take & fresh & ~keep),
                      self.swap_waits.eq(self.streaming & fresh & ~keep & ~take)]
-        with m.If(take):
+        with m.If(take & ~go):
             m.d.sync += fresh.eq(0)
         with m.If(self.left_last & ~go):
             m.d.sync += self.streaming.eq(0)
