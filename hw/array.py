@@ -8,6 +8,32 @@ from hw.cell import place
 from hw.delay import delayed
 from hw.pe import PE
 
+ROW = "array_row"  # module name of a row, emitted once
+
+
+class ArrayRow(wiring.Component):
+    """One row of cells. x, valid, swap, w, shift enter on the left; the sums pass from above to below."""
+
+    def __init__(self, config):
+        self.config = config
+        self.width = PE(config.pe).width
+        n = config.lanes
+        super().__init__({"x": In(self.width), "x_valid": In(1), "swap": In(1), "w": In(self.width), "w_shift": In(1),
+                          "above": In(32 * n), "below": Out(32 * n)})
+
+    def elaborate(self, platform):
+        m = Module()
+        x, valid, swap, w = self.x, self.x_valid, self.swap, self.w
+        sums = []
+        for c in range(self.config.lanes):
+            m.submodules[f"pe_{c}"] = cell = PE(self.config.pe)
+            m.d.comb += [cell.x.eq(x), cell.x_valid.eq(valid), cell.swap.eq(swap), cell.w_in.eq(w),
+                         cell.w_shift.eq(self.w_shift), cell.sum_in.eq(self.above[32 * c:32 * c + 32])]
+            x, valid, swap, w = cell.x_out, cell.x_valid_out, cell.swap_out, cell.w_out
+            sums.append(cell.sum_out)
+        m.d.comb += self.below.eq(Cat(*sums))
+        return m
+
 
 class SystolicArray(wiring.Component):
     """Weight-stationary array.
@@ -35,18 +61,15 @@ class SystolicArray(wiring.Component):
         m = Module()
         n, width = self.config.lanes, self.width
         step = PE(self.config.pe).latency
-        above = [0] * n
+        above = 0
         for r in range(n):
             part = slice(r * width, r * width + width)
             entry = Cat(self.x[part], self.w[part], self.x_valid[r], self.swap, self.w_shift)
             late = delayed(m, f"skew{r}", entry, r * step)
-            x, w = late[:width], late[width:2 * width]
-            valid, swap, shift = late[2 * width], late[2 * width + 1], late[2 * width + 2]
-            for c in range(n):
-                cell = place(m, f"pe_{r}_{c}", PE(self.config.pe), f"pe_{self.config.pe}")
-                m.d.comb += [cell.x.eq(x), cell.x_valid.eq(valid), cell.swap.eq(swap), cell.w_in.eq(w),
-                             cell.w_shift.eq(shift), cell.sum_in.eq(above[c])]
-                x, valid, swap, w = cell.x_out, cell.x_valid_out, cell.swap_out, cell.w_out
-                above[c] = cell.sum_out
+            row = place(m, f"row_{r}", ArrayRow(self.config), ROW)
+            m.d.comb += [row.x.eq(late[:width]), row.w.eq(late[width:2 * width]), row.x_valid.eq(late[2 * width]),
+                         row.swap.eq(late[2 * width + 1]), row.w_shift.eq(late[2 * width + 2]), row.above.eq(above)]
+            above = row.below
+        above = [above[32 * c:32 * c + 32] for c in range(n)]
         m.d.comb += self.sums.eq(Cat(delayed(m, f"align{c}", above[c], n - 1 - c) for c in range(n)))
         return m
