@@ -10,8 +10,8 @@ from amaranth import C, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.intalu import OP_BITS, Alu
-from hw.vector_lane import PARTIALS, fold_bits, partial_bits
+from hw.intalu import OP_BITS
+from hw.vector_lane import OP_CYCLES, PARTIALS, fold_bits, partial_bits
 from isa.ops import AluOp
 
 STEPS = ((0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (4, 6), (0, 4))  # the first slot takes the sum
@@ -72,7 +72,7 @@ class ReduceControl(wiring.Component):
 
     def _tree(self, m, gather_at):
         """The seven steps; between levels it waits until the sums of the level below are written."""
-        settle = Alu().latency + 1
+        settle = OP_CYCLES + 1
         busy, bank, step, beat = Signal(), Signal(), Signal(range(len(STEPS))), Signal(fold_bits(self._fold))
         wait = Signal(range(settle + 1))
         m.d.comb += self.tree.eq(busy & (wait == 0))

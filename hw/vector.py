@@ -14,12 +14,12 @@ from amaranth.lib.wiring import Out, connect, flipped
 from hw.cell import place
 from hw.element_reader import ElementReader
 from hw.element_writer import ElementWriter, command_layout, masked_row
-from hw.intalu import Alu
+from hw.intalu import OP_BITS
 from hw.interfaces import RowRead, RowWrite, engine_signature
 from hw.reduce import ReduceControl
 from hw.vector_decode import CONTEXT, CONTEXTS, VectorDecode
 from hw.vector_feed import CONTEXT_BITS, ELEMENT, SCALAR_A, SCALAR_B, Feed
-from hw.vector_lane import VectorLane, fold_bits, partial_bits
+from hw.vector_lane import OP_CYCLES, VectorLane, fold_bits, partial_bits
 from isa.dtypes import DType
 from isa.registers import Trap
 
@@ -93,7 +93,7 @@ class VectorEngine(wiring.Component):
         entry = Signal(beat, name="entry")
         m.d.comb += [*(getattr(entry, n).eq(getattr(feed.out, n)) for n in beat.members if n != "mask"),
                      entry.mask.eq(self._mask(m, feed.out)), feed.en.eq(en_front)]
-        front = self._line(m, "front", entry, VectorLane.convert_in + Alu().latency, en_front)
+        front = self._line(m, "front", entry, VectorLane.convert_in + OP_CYCLES, en_front)
         first, last = front[VectorLane.convert_in], front[-1]
         context0 = self._look_up(m, front[VectorLane.convert_in - 1].context, en_front)
         context1 = self._look_up(m, front[-2].context, en_front)
@@ -111,10 +111,10 @@ class VectorEngine(wiring.Component):
             step.result.eq(reduce.result), step.write.eq(reduce.write), step.context.eq(reduce.step_context),
             step.write_at.eq(Mux(reduce.tree, reduce.at_x, reduce.at_a)), step.beat.eq(reduce.step_beat),
             step.mask.eq(last.mask | reduce.tree.replicate(lanes))]
-        back = self._line(m, "back", step, 1 + Alu().latency + VectorLane.convert_out, en_back)
-        ripe = back[1 + Alu().latency]
-        context2 = self._look_up(m, back[Alu().latency].context, en_back)
-        op1, integer1 = Signal(5), Signal()
+        back = self._line(m, "back", step, 1 + OP_CYCLES + VectorLane.convert_out, en_back)
+        ripe = back[1 + OP_CYCLES]
+        context2 = self._look_up(m, back[OP_CYCLES].context, en_back)
+        op1, integer1 = Signal(OP_BITS), Signal()
         with m.If(en_back):
             m.d.sync += [op1.eq(reduce.step_op), integer1.eq(reduce.step_integer)]
         integer3 = self._line(m, "integer", context2.integer, VectorLane.convert_out, en_back)[-1]
@@ -172,12 +172,15 @@ class VectorEngine(wiring.Component):
         """Beats packed into rows, and a buffer that holds the pipeline while it is full."""
         fold, lanes = self.config.lane_fold, self.config.physical_lanes
         m.submodules.rows = rows = fifo.SyncFIFO(width=masked_row(self.config.lanes).size, depth=ROWS_OUT)
-        parts = [(Cat(*(cell.o for cell in self.cells)), last.mask)]
-        for f in reversed(range(fold - 1)):
-            row, mask = Signal(32 * lanes, name=f"row{f}", reset_less=True), Signal(lanes, name=f"mask{f}", reset_less=True)
+        now = Cat(*(cell.o for cell in self.cells)), last.mask
+        parts = []
+        for f in range(fold - 1):
+            row = Signal(32 * lanes, name=f"row{f}", reset_less=True)
+            mask = Signal(lanes, name=f"mask{f}", reset_less=True)
             with m.If(en_back & last.result & (last.beat == f)):
-                m.d.sync += [row.eq(parts[-1][0]) if f == fold - 2 else row.eq(parts[0][0]), mask.eq(last.mask)]
-            parts.insert(0, (row, mask))
+                m.d.sync += [row.eq(now[0]), mask.eq(now[1])]
+            parts.append((row, mask))
+        parts.append(now)
         m.d.comb += [
             en_back.eq(rows.w_rdy), rows.w_en.eq(last.result & (last.beat == fold - 1)),
             rows.w_data.eq(Cat(*(r for r, _ in parts), *(k for _, k in parts))),

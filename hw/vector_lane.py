@@ -10,6 +10,8 @@ from hw.pipeline import Pipeline
 from isa.dtypes import DType
 
 PARTIALS = 8  # partial sums of an output
+ADD_STAGES = 4
+OP_CYCLES = ADD_STAGES + 1  # latency of an arithmetic unit
 BANKS = 2     # outputs whose partial sums are kept: one that gathers elements, one that is being added up
 B_IMM, B_PARTITION, B_TENSOR = range(3)
 
@@ -99,7 +101,7 @@ class VectorLane(wiring.Component):
         x, b = converted
         scalar = self._scalar(m, "a_scalar", self.en_front & self.a_load, self.fold0, b)
         a = pipe.name(Mux(self.a_partition, scalar, self.a_imm), "a_value")
-        m.submodules.alu0 = alu = Alu()
+        m.submodules.alu0 = alu = Alu(ADD_STAGES)
         m.d.comb += [alu.x.eq(Mux(self.rev0, a, x)), alu.a.eq(Mux(self.rev0, x, a)), alu.op.eq(self.op0),
                      alu.integer.eq(self.integer0), alu.en.eq(self.en_front)]
         return alu.o, pipe.delay(b, "b_beside_op0", alu.latency)
@@ -129,8 +131,8 @@ class VectorLane(wiring.Component):
     def _back(self, m, x, a):
         """op1, and what becomes of its result: a partial sum or an output element."""
         pipe = Pipeline(m, self.en_back)
-        m.submodules.alu1 = alu = Alu()
-        assert alu.latency + 2 <= PARTIALS, "a partial sum must be written before its next element needs it"
+        m.submodules.alu1 = alu = Alu(ADD_STAGES)
+        assert alu.latency == OP_CYCLES and OP_CYCLES + 2 <= PARTIALS, "a partial sum must be written before its next element needs it"
         m.d.comb += [alu.x.eq(x), alu.a.eq(a), alu.op.eq(self.op1), alu.integer.eq(self.integer1),
                      alu.en.eq(self.en_back)]
         port = self._partial_write
@@ -141,4 +143,4 @@ class VectorLane(wiring.Component):
         m.d.comb += self.o.eq(Mux(self.integer3, whole, from_fp32.o))
 
 
-__all__ = ["VectorLane", "PARTIALS", "BANKS", "B_IMM", "B_PARTITION", "B_TENSOR", "fold_bits", "partial_bits"]
+__all__ = ["VectorLane", "PARTIALS", "BANKS", "OP_CYCLES", "B_IMM", "B_PARTITION", "B_TENSOR", "fold_bits", "partial_bits"]
