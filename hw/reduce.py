@@ -2,8 +2,8 @@
 
 Element i of an output meets partial sum i mod 8, from `init`; slots never met count as `init`. The sums of an
 output end as ((s0+s1)+(s2+s3))+((s4+s5)+(s6+s7)), seven steps taken from the unit while the next output already
-gathers in the other bank. So an output of n elements costs max(7 + n, 31) rows' time or little less (measured in the
-tests); max and min run the same way.
+gathers in the other bank. An output of n elements costs max((n + 7) * fold, 19 + 7 * fold) cycles; an instruction of
+another kind waits until the outputs before it are on their way. max and min run the same way.
 """
 
 from amaranth import C, Cat, Module, Mux, Signal

@@ -4,7 +4,8 @@ Decode makes an instruction into walks and a feed command; element rows meet at 
 `lane_fold` beats of one physical row. The lanes' pipeline has two parts. The front (conversion and op0) holds while
 `red` adds up partial sums in op1, which begins the back; both hold while the output buffer is full. One row
 every `lane_fold` cycles without a bubble, across instructions too, except where `hw.vector_feed` (scalars, generated
-rows) and `hw.reduce` (outputs of reductions) say otherwise. Latency: 26 cycles and more from instruction to `done`.
+rows) and `hw.reduce` (outputs of reductions) say otherwise, and where instructions have fewer than five rows. One
+instruction of one row is complete 28 cycles after it was taken, without `lane_fold`.
 """
 
 from amaranth import Cat, Module, Mux, Signal

@@ -9,7 +9,8 @@ from hw.vector import VectorEngine
 from isa import meaning_compute
 from isa.encode import decode, encode
 from isa.legality import check
-from isa.memory import Memory, MachineError
+from isa.memory import MachineError, Memory
+from tests.hw.vector_programs import fill
 
 
 class _Logged(Memory):
@@ -17,7 +18,7 @@ class _Logged(Memory):
 
     def __init__(self, name, partitions, size, rng):
         super().__init__(name, partitions, size, (), races=False)
-        self.data[:] = rng.integers(0, 256, self.data.shape, np.uint8)
+        fill(rng, self.data)
         self.written[:] = True
         self.reads, self.writes = set(), set()
 
@@ -45,6 +46,11 @@ class Reference:
         self.sbuf = _Logged("sbuf", config.lanes, config.sbuf_bytes, rng)
         self.psum = _Logged("psum", config.lanes, config.psum_bytes, rng)
         self.before = self.sbuf.data.copy()
+
+    @staticmethod
+    def word(name, **values):
+        """An instruction that the reference does not execute."""
+        return SimpleNamespace(word=encode(name, **values), reads=set(), writes=set())
 
     def run(self, name, **values):
         """The instruction's word, and the SBUF bytes it reads and writes; None if it is not legal."""
@@ -110,8 +116,8 @@ class Run:
             w = dut.sbuf_write
             samples = [s for port, _ in ports for s in (port.valid, port.ready, port.addr)]
             got = await ctx.tick().sample(
-                dut.insn.ready, dut.done, dut.trap, w.valid, w.ready, w.addr, w.data, w.lanes, w.bytes, *samples)
-            _, _, taken, done, trap, valid, ready, addr, data, lanes, byte_enables, *reads = got
+                dut.idle, dut.insn.ready, dut.done, dut.trap, w.valid, w.ready, w.addr, w.data, w.lanes, w.bytes, *samples)
+            _, _, idle, taken, done, trap, valid, ready, addr, data, lanes, byte_enables, *reads = got
             for i, (port, memory) in enumerate(ports):
                 read, granted, where = reads[3 * i:3 * i + 3]
                 ctx.set(port.rsp_valid, coming[i] is not None)  # granted in the cycle before the one just sampled
@@ -130,6 +136,9 @@ class Run:
                 self.traps.append((int(trap.code), int(trap.index), int(trap.addr)))
             cycle += 1
         self.cycles = cycle
+        self.busy_at_end = [not idle]
+        await ctx.tick()
+        self.busy_at_end.append(not ctx.get(dut.idle))
 
     def compare(self):
         """All of SBUF equals the reference."""
