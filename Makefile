@@ -4,7 +4,7 @@ PY     := $(VENV)/bin/python
 CONFIG ?= base
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup sim test lint verilog bench fpga-report clean
+.PHONY: help setup sim test lint verilog fpga-report clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml scripts/setup.sh
 	@touch $@
 
 sim: $(STAMP) ## RTL regression: cocotb benches and the program suite on Verilator, one table
-	$(PY) -m tb.sim
+	$(PY) -W ignore -m tb.sim
 
 test: $(STAMP) ## everything to run before landing
 	$(PY) -m ruff check .
@@ -26,10 +26,7 @@ lint: $(STAMP) ## style
 	$(PY) -m ruff check .
 
 verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
-	$(PY) -m sw.cli verilog --config $(CONFIG) --out build/$(CONFIG)
-
-bench: $(STAMP) ## utilisation and simulation speed; writes build/bench.json
-	$(PY) -m tb.bench
+	$(PY) -m tb.generate $(CONFIG) build/$(CONFIG)
 
 fpga-report: $(STAMP) ## size and Fmax of the blocks on ECP5 (slow)
 	$(PY) -m pip install -q -e '.[fpga]'

@@ -19,7 +19,7 @@ from hw.issue import Issue
 from hw.psum import Psum
 from hw.sbuf import Sbuf
 from hw.tensor import TensorEngine
-from hw.wait_engine import WaitEngine
+from hw.vector import VectorEngine
 from isa.registers import BUS_IDLE, DONE, ERROR, MAGIC, RESETTING, RUNNING, Trap
 from isa.version import ISA_VERSION
 
@@ -77,7 +77,7 @@ class Core(wiring.Component):
         m, config = self.m, self.config
         m.submodules.tensor = self.tensor = TensorEngine(config)
         m.submodules.activation = self.act = ActivationEngine(config)
-        m.submodules.vector = self.vec = WaitEngine()
+        m.submodules.vector = self.vec = VectorEngine(config)
         self.dma = [DmaQueue(config) for _ in range(config.dma_queues)]
         for i, queue in enumerate(self.dma):
             m.submodules[f"dma{i}"] = queue
@@ -91,8 +91,8 @@ class Core(wiring.Component):
     def _memories(self):
         m = self.m
         reads = [self.tensor.moving, self.tensor.stationary, self.act.sbuf_read, self.act.scalar_read,
-                 *(d.sbuf_read for d in self.dma)]
-        writes = [self.act.sbuf_write, *(d.sbuf_write for d in self.dma)]
+                 self.vec.x_read, self.vec.b_read, *(d.sbuf_read for d in self.dma)]
+        writes = [self.act.sbuf_write, self.vec.sbuf_write, *(d.sbuf_write for d in self.dma)]
         m.submodules.sbuf = sbuf = Sbuf(self.config, readers=len(reads), writers=len(writes))
         m.submodules.psum = psum = Psum(self.config)
         grants = []
@@ -101,7 +101,7 @@ class Core(wiring.Component):
                 connect(m, client, getattr(sbuf, f"{kind}{i}"))
                 grants.append(client.valid & client.ready)
         for client, port in ((self.tensor.acc_read, psum.acc_read), (self.tensor.acc_write, psum.acc_write),
-                             (self.act.psum_read, psum.read0)):
+                             (self.act.psum_read, psum.read0), (self.vec.psum_read, psum.read1)):
             connect(m, client, port)
             grants.append(client.valid & client.ready)
         self.grants = grants

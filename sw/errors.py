@@ -43,11 +43,14 @@ class TrapError(SystolithError):
         """The same error with the instruction disassembled and its source line, where the program knows them."""
         if self.trap is None:
             return self
-        from sw.disasm import line
+        from isa.encode import decode
         words = program.queues.get(self.queue, ())
         text = where = ""
         if self.index < len(words):
-            text = f" `{line(words[self.index])}`"
+            try:
+                text = f" `{decode(words[self.index])[0].name}`"
+            except ValueError:  # an opcode that does not exist has no name
+                text = f" (opcode {words[self.index] & 0xFF:#04x})"
             tag = words[self.index] >> 16 & 0xFFFF
             if tag < len(program.source):
                 where = f" ({program.source[tag]})"
