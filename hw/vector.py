@@ -28,14 +28,17 @@ WRITES_AHEAD = 4  # walks that wait for the writer: instructions whose rows are 
 ROWS_OUT = 4      # output rows that wait for the writer
 
 
-def selects(raw, dtype):
-    """Whether a raw predicate is non-zero; fp32 and bf16 subnormals count as zero."""
-    exponent = Mux(dtype == DType.BF16.value, raw[7:15], raw[23:31]).any()
-    low = raw[:7].any()
-    result = Signal(name="selected")
-    return result, {
-        (DType.FP32, DType.BF16): exponent, (DType.FP16,): low | raw[7:15].any(), (DType.FP8E4, DType.FP8E5): low,
-        (DType.INT8, DType.UINT8): low | raw[7], (DType.INT32,): raw.any()}
+def selects(m, raw, dtype):
+    """Whether a raw predicate is non-zero; fp32 and bf16 subnormals count as zero, NaN does not."""
+    result, low = Signal(name="selected"), raw[:7].any()
+    with m.Switch(dtype):
+        for types, value in (
+                ((DType.FP32,), raw[23:31].any()), ((DType.BF16,), raw[7:15].any()), ((DType.FP16,), raw[:15].any()),
+                ((DType.FP8E4, DType.FP8E5), low), ((DType.INT8, DType.UINT8), low | raw[7]),
+                ((DType.INT32,), raw.any())):
+            with m.Case(*(t.value for t in types)):
+                m.d.comb += result.eq(value)
+    return result
 
 
 class VectorEngine(wiring.Component):
@@ -59,8 +62,9 @@ class VectorEngine(wiring.Component):
         m.submodules.feed = feed = Feed(config)
         connect(m, flipped(self.insn), decode.insn)
         connect(m, decode.feed, feed.cmd)
-        for reader, port, walk, rows in ((x, self.x_read, decode.x_walk, feed.x), (b, self.b_read, decode.b_walk, feed.b),
-                                         (psum, self.psum_read, decode.psum_walk, feed.psum)):
+        for reader, port, walk, rows in (
+                (x, self.x_read, decode.x_walk, feed.x), (b, self.b_read, decode.b_walk, feed.b),
+                (psum, self.psum_read, decode.psum_walk, feed.psum)):
             connect(m, reader.port, flipped(port))
             connect(m, walk, reader.cmd)
             connect(m, reader.out, rows)
@@ -159,15 +163,9 @@ class VectorEngine(wiring.Component):
 
     def _mask(self, m, beat):
         """Lanes that the beat writes: all, or those whose predicate is not zero."""
-        chosen = []
-        for p in range(self.config.physical_lanes):
-            result, table = selects(beat.b[32 * p:32 * p + 32], beat.b_type)
-            with m.Switch(beat.b_type):
-                for types, value in table.items():
-                    with m.Case(*(t.value for t in types)):
-                        m.d.comb += result.eq(value)
-            chosen.append(result)
-        return Cat(*chosen) | (~beat.select).replicate(len(chosen))
+        lanes = self.config.physical_lanes
+        chosen = Cat(*(selects(m, beat.b[32 * p:32 * p + 32], beat.b_type) for p in range(lanes)))
+        return chosen | (~beat.select).replicate(lanes)
 
     def _output(self, m, writer, last, en_back):
         """Beats packed into rows, and a buffer that holds the pipeline while it is full."""

@@ -49,7 +49,7 @@ class VectorLane(wiring.Component):
     op1 (5), to y's type (4). Ports are named after the point where they are used; all but the raw inputs are common to
     the lanes. `integer0`, `integer2`, `integer3`: no conversion, at op0, behind op1, at the output.
 
-    `a_load`: the converted b of this beat becomes the scalar a of beat number `fold0`; `b_load`: likewise b, behind op0.
+    `a_load`: the converted b of this beat becomes the scalar a of beat number `fold0`; `b_load`: the scalar b, at op1.
     `tree`: both operands of op1 are partial sums; `gather`: the second is. An absent one counts as `init`.
     """
 
@@ -132,7 +132,8 @@ class VectorLane(wiring.Component):
         """op1, and what becomes of its result: a partial sum or an output element."""
         pipe = Pipeline(m, self.en_back)
         m.submodules.alu1 = alu = Alu(ADD_STAGES)
-        assert alu.latency == OP_CYCLES and OP_CYCLES + 2 <= PARTIALS, "a partial sum must be written before its next element needs it"
+        assert alu.latency == OP_CYCLES
+        assert OP_CYCLES + 2 <= PARTIALS, "a partial sum must be written before its next element needs it"
         m.d.comb += [alu.x.eq(x), alu.a.eq(a), alu.op.eq(self.op1), alu.integer.eq(self.integer1),
                      alu.en.eq(self.en_back)]
         port = self._partial_write
@@ -143,4 +144,5 @@ class VectorLane(wiring.Component):
         m.d.comb += self.o.eq(Mux(self.integer3, whole, from_fp32.o))
 
 
-__all__ = ["VectorLane", "PARTIALS", "BANKS", "OP_CYCLES", "B_IMM", "B_PARTITION", "B_TENSOR", "fold_bits", "partial_bits"]
+__all__ = ["VectorLane", "PARTIALS", "BANKS", "OP_CYCLES", "B_IMM", "B_PARTITION", "B_TENSOR", "fold_bits",
+           "partial_bits"]

@@ -41,24 +41,24 @@ def test_random():
     """A random program, back to back where no instruction reads what is not yet written; random grants and gaps."""
     rng = generator("test_random")
     ref = reference(4, rng)
-    instructions, drawn = program(rng, ref, 18, elements=16)
+    instructions, drawn = program(rng, ref, 27, elements=16)
     run = Run(ref, instructions, rng, grant=0.8, offer=0.9)
     run.compare()
-    assert not run.traps and len({name for name, _ in drawn}) == 6 and run.writes > 18
+    assert not run.traps and len({name for name, _ in drawn}) == 6 and run.writes > 27
     assert (ref.sbuf.data != ref.before).any()
 
 
 def test_directed():
-    """Every predicate type, outputs of every small size, in place, all lanes' scalars, generated numbers that saturate."""
+    """Predicates of every type, outputs of small sizes, in place, scalars of every lane, numbers that saturate."""
     rng = generator("test_directed")
     ref = reference(4, rng)
     ref.sbuf.data[:, :64] = np.array(
         [0, 0x80000000, 1, 0x807FFFFF, 0x00800000, 0x7FC00001, 0x3F800000, 0x80, 0x8000, 0x80008000, 0x0001, 0x7F80,
          0x8001, 0x0100, 0xFF, 0x10000], np.uint32).view(np.uint8)
     ref.before = ref.sbuf.data.copy()
-    todo = [legal(ref, "sel", **ALL, n2=7, **flat("x", 1024), **flat("b", 0, t), **flat("y", 2048 + 64 * t))
+    todo = [legal(ref, "sel", **ALL, n2=12, **flat("x", 1024), **flat("b", 0, t), **flat("y", 2048 + 64 * t))
             for t in DType]
-    for n in (1, 7, 9):
+    for n in (1, 2, 7, 8, 9, 17):
         todo.append(legal(ref, "red", **ALL, n1=2, n2=n, **flat("x", 512), x_s1=n, y_addr=2600 + 16 * n, y_s1=1, axes=1,
                           op=AluOp.ADD, op0=AluOp.BYPASS))
     for op, dtype in ((AluOp.MAX, DType.INT8), (AluOp.MIN, DType.INT32), (AluOp.ADD, DType.INT32)):
@@ -97,11 +97,11 @@ def test_reduction_rate():
     rng = generator("test_reduction_rate")
     ref, fold = reference(4, rng), 4
     todo = [legal(ref, "red", **ALL, n1=2, n2=n, **flat("x", 0), y_addr=1024 + 16 * i + 4 * n, y_s1=1, axes=1,
-                  op=AluOp.ADD) for n in (2, 14) for i in range(3)]
+                  op=AluOp.ADD) for n in (2, 24) for i in range(3)]
     run = Run(ref, todo, rng)
     run.compare()
     times = np.diff(run.done_at).tolist()
-    assert times[:2] == [2 * (19 + 7 * fold)] * 2 and times[3:] == [2 * (14 + 7) * fold] * 2
+    assert times[:2] == [2 * (19 + 7 * fold)] * 2 and times[3:] == [2 * (24 + 7) * fold] * 2
 
 
 def test_order():

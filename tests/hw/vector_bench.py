@@ -1,5 +1,6 @@
 """Bench of the vector engine: memories in Python with random grants, the meaning of the instructions as reference."""
 
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,19 +69,38 @@ class Reference:
         return SimpleNamespace(word=word, reads=self.sbuf.reads, writes=self.sbuf.writes)
 
 
-class Run:
-    """What a simulation did: final SBUF, traps, cycles, and the cycle in which each instruction was complete."""
+class _Bench:
+    """One engine and its simulator, used by all runs of a configuration: most of the time goes into making them."""
 
-    def __init__(self, reference, program, rng, grant=1.0, offer=1.0, deadline=6000, dut=None, waits=True):
+    def __init__(self, config):
+        self.dut, self.run = VectorEngine(config), None
+        self.simulator = Simulator(self.dut)
+        self.simulator.add_clock(1e-8)
+        self.simulator.add_testbench(self._start)
+
+    async def _start(self, ctx):
+        await self.run.bench(ctx)
+
+
+_bench = lru_cache(_Bench)
+
+
+class Run:
+    """Runs `program` from reset; what it did: final `sbuf`, traps, cycles in which instructions were complete.
+
+    `grant` and `offer` are the chances that a memory grants and that the next instruction is offered in a cycle.
+    """
+
+    def __init__(self, reference, program, rng, grant=1.0, offer=1.0, deadline=4000):
         self.reference, self.program, self.rng = reference, program, rng
-        self.grant, self.offer, self.deadline, self.waits = grant, offer, deadline, waits
+        self.grant, self.offer, self.deadline = grant, offer, deadline
         self.sbuf = reference.before.copy()
-        self.done_at, self.traps, self.first_write, self.last_write, self.writes = [], [], None, None, 0
-        self.dut = dut or VectorEngine(reference.config)
-        sim = Simulator(self.dut)
-        sim.add_clock(1e-8)
-        sim.add_testbench(self._bench)
-        sim.run()
+        self.done_at, self.traps, self.writes, self.last_write = [], [], 0, None
+        bench = _bench(reference.config)
+        if bench.run is not None:
+            bench.simulator.reset()
+        self.dut, bench.run = bench.dut, self
+        bench.simulator.run()
 
     def _words(self, memory, address):
         return int.from_bytes(np.ascontiguousarray(memory[:, 4 * address:4 * address + 4]).tobytes(), "little")
@@ -93,12 +113,10 @@ class Run:
 
     def _may_start(self, sent):
         """Own-queue waits, as the core would check them: nothing to read is still to be written."""
-        if not self.waits:
-            return True
         pending = set().union(*(self.program[i].writes for i in range(len(self.done_at), sent)))
         return not pending & self.program[sent].reads
 
-    async def _bench(self, ctx):
+    async def bench(self, ctx):
         dut, rng = self.dut, self.rng
         ports = [(dut.x_read, self.sbuf), (dut.b_read, self.sbuf), (dut.psum_read, self.reference.psum.data)]
         coming = [None for _ in ports]
@@ -115,8 +133,8 @@ class Run:
             ctx.set(dut.sbuf_write.ready, rng.random() < self.grant)
             w = dut.sbuf_write
             samples = [s for port, _ in ports for s in (port.valid, port.ready, port.addr)]
-            got = await ctx.tick().sample(
-                dut.idle, dut.insn.ready, dut.done, dut.trap, w.valid, w.ready, w.addr, w.data, w.lanes, w.bytes, *samples)
+            got = await ctx.tick().sample(dut.idle, dut.insn.ready, dut.done, dut.trap, w.valid, w.ready, w.addr,
+                                          w.data, w.lanes, w.bytes, *samples)
             _, _, idle, taken, done, trap, valid, ready, addr, data, lanes, byte_enables, *reads = got
             for i, (port, memory) in enumerate(ports):
                 read, granted, where = reads[3 * i:3 * i + 3]
@@ -127,7 +145,6 @@ class Run:
                 self._store(addr, data, lanes, byte_enables)
                 self.writes += 1
                 self.last_write = cycle
-                self.first_write = cycle if self.first_write is None else self.first_write
             if taken and held:
                 sent, held = sent + 1, False
             if done:
@@ -135,7 +152,6 @@ class Run:
             if trap.valid:
                 self.traps.append((int(trap.code), int(trap.index), int(trap.addr)))
             cycle += 1
-        self.cycles = cycle
         self.busy_at_end = [not idle]
         await ctx.tick()
         self.busy_at_end.append(not ctx.get(dut.idle))

@@ -137,7 +137,7 @@ class Draw:
 
 
 def program(rng, reference, length, elements=40):
-    """`length` random instructions of all kinds in turn, already executed by `reference`; and (name, values) of each."""
+    """`length` random instructions of all kinds in turn, executed by `reference`; and (name, values) of each."""
     draw, out, drawn = Draw(rng, reference.config, elements), [], []
     kinds, tries = [str(k) for k in rng.permutation(KINDS)], 0
     while len(out) < length:
