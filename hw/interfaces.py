@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 from amaranth import signed
-
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 

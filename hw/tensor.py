@@ -7,7 +7,7 @@ F >= 2*lanes + 12 columns; shorter ones wait for the tile.
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import Out, connect, flipped
 
 from hw.accumulate import Accumulate
 from hw.array import SystolicArray

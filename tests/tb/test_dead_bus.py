@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from test_programs import CONFIG, IMAGE_BYTES, MAX_CYCLES, WATCHDOG, encode, ld
 
 from isa.registers import Trap
 from sw.errors import TrapError
 from tb.driver import RtlCore
-from tests.tb.test_programs import CONFIG, IMAGE_BYTES, MAX_CYCLES, WATCHDOG, encode, ld
 
 
 @pytest.mark.parametrize("dead", ["read", "write"])
