@@ -27,7 +27,8 @@ class TableLoader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         word, valid = self.table_data, Signal()
-        count, segment, which = Signal(range(SLOT_WORDS)), Signal(range(SEGMENTS)), Signal(3)  # which: one-hot c2, c1, c0
+        count, segment = Signal(range(SLOT_WORDS)), Signal(range(SEGMENTS))
+        which = Signal(3)  # one-hot: c2, c1, c0
         m.d.sync += [valid.eq(self.valid), word.eq(self.row.word_select(self.lane, 32))]
         in_header = count < HEADER_WORDS
         m.d.comb += [

@@ -7,7 +7,7 @@ contexts, named by a tag that travels beside each element.
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, fifo, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import Out, connect, flipped
 
 from hw.act_function import CONTROL
 from hw.act_lane import AT_BIAS, AT_FUNCTION, AT_OUT, AT_SCALE, AT_VALUE, ActLane
@@ -267,8 +267,8 @@ class ActivationEngine(wiring.Component):
         m, f, tag = self.m, self.f, self.tags[AT_OUT]
         full = tag.element & tag.last_beat
         out, serial = self.writer.data, self.serial
-        written, finished, storing = Signal(), Signal(), Signal()   # y is written; the serial act ends; its sum goes out
         ahead = Signal.like(self.inflight)                          # acts in front of the serial one
+        written, finished, storing = Signal(), Signal(), Signal()   # its y is written; it ends; its sum goes out
         m.d.comb += [
             out.valid.eq(full | storing), out.payload.row.eq(Mux(storing, self.totals, self.result)),
             out.payload.mask.eq((1 << self.config.lanes) - 1), self.en.eq(~full | out.ready)]
@@ -280,7 +280,7 @@ class ActivationEngine(wiring.Component):
                 self.summed.eq(f.acc == Acc.NONE), serial.acc.eq(f.acc), serial.write.eq(f.flag_acc_write),
                 serial.addr.eq(f.acc_addr), serial.index.eq(self.prep.index), serial.lanes.eq(self.walk.lanes)]
         m.d.comb += self.sums.start.eq(go)
-        own = self.serial_valid & (ahead == 0)
+        own = self.serial_valid & (ahead == 0)                      # the next row set to be written is the serial one's
         with m.If(go):
             m.d.sync += ahead.eq(self.inflight - self.writer.done)
         with m.Elif(self.writer.done & (ahead != 0)):
@@ -316,7 +316,7 @@ class ActivationEngine(wiring.Component):
     def _traps(self):
         m = self.m
         m.d.comb += self.trap.code.eq(Trap.ADDRESS)
-        for unit in (self.writer, self.scalar_reader, self.psum_reader, self.sbuf_reader):
-            with m.If(unit.trap_valid):
+        for unit in (self.scalar_reader, self.psum_reader, self.sbuf_reader, self.writer):
+            with m.If(unit.trap_valid):  # of two in one cycle the writer's is the earlier instruction's
                 m.d.comb += [self.trap.valid.eq(1), self.trap.index.eq(unit.trap_index),
                              self.trap.addr.eq(unit.trap_addr[:18])]
