@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml scripts/setup.sh
 	@bash scripts/setup.sh $(VENV)
 	@touch $@
 
-sim: $(STAMP) ## RTL regression: cocotb benches and the program suite on Verilator, one table
+sim: $(STAMP) ## RTL regression: the program suite on Verilator against golden, one table
 	$(PY) -W ignore -m tb.sim
 
 test: $(STAMP) ## style, numbers, components, compiler, runner
