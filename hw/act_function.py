@@ -21,14 +21,14 @@ CONTROL = data.StructLayout({"table": 1, "func": 3, "slot": 2, "mode": 3, "zero"
 
 
 class ActFunction(wiring.Component):
-    """o = f(v), `latency` (27) enabled cycles later, one a cycle.
+    """o = f(v), `latency` (28) enabled cycles later, one a cycle.
 
     v is fp32, flushed, NaN canonical. `control` belongs to the v of the same cycle. o is fp32, but its NaN may be any
     and its zeros subnormal (where a table's header is). A table is written a coefficient at a time (`table_en`, bit
     0 for c2, 1 for c1, 2 for c0; address slot * 128 + segment) while no element is inside.
     """
 
-    latency = 2 + FpMul.latency + 3 + 2 * (FpMul.latency + FpAdd().latency) + FpAdd().latency + 1
+    latency = 2 + FpMul.latency + 4 + 2 * (FpMul.latency + FpAdd().latency) + FpAdd().latency + 1
 
     def __init__(self):
         super().__init__({
@@ -52,7 +52,7 @@ class ActFunction(wiring.Component):
         x = pipe.cut(self._align(x, pre.o))
         x = pipe.cut(self._reduce(x))
         p = self._polynomial(m, x)
-        beside = stall_delayed(m, self.en, "beside", Cat(x.value, x.count, x.special, x.flip, x.log), 15)
+        beside = stall_delayed(m, self.en, "beside", Cat(x.value, x.count, x.special, x.flip, x.log), 16)
         value, count, special, flip, log = beside[:32], beside[32:42].as_signed(), beside[42], beside[43], beside[44]
         scaled = Mux(special, value, self._scale(p, count, flip))
         m.submodules.log_add = total = FpAdd()
@@ -137,7 +137,7 @@ class ActFunction(wiring.Component):
         return Cat(Mux(small, inner, fraction[20:])[:3], group[:3], negative)
 
     def _polynomial(self, m, x):
-        """add(mul(add(mul(c2, r), c1), r), c0), 15 cycles after the registered `x`."""
+        """add(mul(add(mul(c2, r), c1), r), c0), 16 cycles after the registered `x`."""
         pipe = self.pipe
         units = Values(mul1=FpMul(), add1=FpAdd(), mul2=FpMul(), add2=FpAdd())
         for name, unit in vars(units).items():
@@ -153,8 +153,8 @@ class ActFunction(wiring.Component):
             write, read = ram.write_port(), ram.read_port()
             m.d.comb += [write.addr.eq(self.table_addr), write.data.eq(self.table_data), write.en.eq(self.table_en[i]),
                          read.addr.eq(address[i]), read.en.eq(self.en)]
-            coefficient.append(read.data)
-        r = pipe.register(x.r, "r")
+            coefficient.append(pipe.register(read.data, name))  # a block RAM alone takes half a cycle
+        r = pipe.delay(x.r, "r", 2)
         again = stall_delayed(m, self.en, "r_again", r, to_c1 + units.add1.latency)
         m.d.comb += [
             units.mul1.a.eq(coefficient[0]), units.mul1.b.eq(r), units.add1.a.eq(units.mul1.o),

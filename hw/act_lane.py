@@ -20,7 +20,7 @@ AT_OUT = AT_VALUE + FromFp32.latency
 
 
 class ActLane(wiring.Component):
-    """o = convert(f(convert(raw) * scale + bias)), one element a cycle, AT_OUT (41) enabled cycles.
+    """o = convert(f(convert(raw) * scale + bias)), one element a cycle, AT_OUT (42) enabled cycles.
 
     Every other input belongs to the element that is at its stage: x_type at entry, scale at AT_SCALE, use_scale (else
     the step passes its input through) and bias at AT_BIAS, use_bias and control at AT_FUNCTION, y_type at AT_VALUE.

@@ -43,7 +43,7 @@ def _choose(index, values):
 class ActivationEngine(wiring.Component):
     """Executes act, tab, nop, mark; a row every `lane_fold` cycles.
 
-    A row's result is written 41 + lane_fold cycles after it enters. Instructions follow each other without a gap when
+    A row's result is written 43 + lane_fold cycles after it enters. Instructions follow each other without a gap when
     each has at least about 60 beats; a running sum adds about 45 cycles and a gap; `tab` takes about 400.
     """
 
@@ -266,13 +266,16 @@ class ActivationEngine(wiring.Component):
         """Rows to the writer; after the last one the running sum; then the instruction is complete."""
         m, f, tag = self.m, self.f, self.tags[AT_OUT]
         full = tag.element & tag.last_beat
-        out, serial = self.writer.data, self.serial
+        serial, data_in = self.serial, self.writer.data
+        # Between the lanes and the writer, so that what enables every lane register does not depend on a grant.
+        m.submodules.rows = out = fifo.SyncFIFO(width=32 * self.config.lanes, depth=2)
         ahead = Signal.like(self.inflight)                          # acts in front of the serial one
         written, finished, storing = Signal(), Signal(), Signal()   # its y is written; it ends; its sum goes out
         m.d.comb += [
-            out.valid.eq(full | storing), out.payload.row.eq(Mux(storing, self.totals, self.result)),
-            out.payload.mask.eq((1 << self.config.lanes) - 1), self.en.eq(~full | out.ready)]
-        with m.If(full & out.ready & tag.last):
+            out.w_en.eq(full | storing), out.w_data.eq(Mux(storing, self.totals, self.result)),
+            self.en.eq(~full | out.w_rdy), data_in.valid.eq(out.r_rdy), out.r_en.eq(data_in.ready),
+            data_in.payload.row.eq(out.r_data), data_in.payload.mask.eq((1 << self.config.lanes) - 1)]
+        with m.If(full & out.w_rdy & tag.last):
             m.d.sync += self.occupied.bit_select(tag.slot, 1).eq(0)
         with m.If(go):
             m.d.sync += [
@@ -301,7 +304,7 @@ class ActivationEngine(wiring.Component):
                         m.d.comb += finished.eq(1)
             with m.State("STORE"):
                 m.d.comb += storing.eq(1)
-                with m.If(out.ready):
+                with m.If(out.w_rdy):
                     m.next = "STORED"
             with m.State("STORED"):
                 with m.If(self.writer.done):
