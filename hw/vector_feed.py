@@ -106,7 +106,8 @@ class Feed(wiring.Component):
         lane, running, preparing = Signal(range(lanes)), Signal(32), Signal()
         with m.If(preparing):
             # Lane 0 enters first and moves down to its place.
-            m.d.sync += [Cat(*offset).eq(Cat(*offset[1:], running)), lane.eq(lane + 1)]
+            m.d.sync += [o.eq(above) for o, above in zip(offset, [*offset[1:], running], strict=True)]
+            m.d.sync += lane.eq(lane + 1)
             with m.If(lane >= self.now.p0):
                 m.d.sync += running.eq(running + self.now.step_p)
             with m.If(lane == lanes - 1):
@@ -120,9 +121,13 @@ class Feed(wiring.Component):
         """The register in front of the lanes."""
         width, now, out = 32 * self.config.physical_lanes, self.now, Signal(beat_layout(self.config), name="next_out")
         x, b, offset = (Signal(width, name=n) for n in ("x_part", "b_part", "offset_part"))
-        x_row = Mux(now.x_source == FROM_PSUM, self.psum.payload.row, self.x.payload.row)
-        b_row = Mux(self.element & (now.b_source == FROM_PSUM), self.psum.payload.row, self.b.payload.row)
-        m.d.comb += [part.eq(row.word_select(beat, width)) for part, row in ((x, x_row), (b, b_row), (offset, offsets))]
+        # Whole rows get a name each: an expression this wide is slow to emit when it is sliced lane by lane.
+        rows = {
+            "x": Mux(now.x_source == FROM_PSUM, self.psum.payload.row, self.x.payload.row), "offset": offsets,
+            "b": Mux(self.element & (now.b_source == FROM_PSUM), self.psum.payload.row, self.b.payload.row)}
+        for part, (name, expression) in zip((x, offset, b), rows.items(), strict=True):
+            row = Signal(32 * self.config.lanes, name=f"{name}_row")
+            m.d.comb += [row.eq(expression), part.eq(row.word_select(beat, width))]
         made = Cat(*((value + offset[at:at + 32])[:32] for at in range(0, width, 32)))
         m.d.comb += [
             out.valid.eq(go), out.beat.eq(beat), out.context.eq(now.context), out.output_last.eq(output_last),

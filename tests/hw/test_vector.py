@@ -41,10 +41,10 @@ def test_random():
     """A random program, back to back where no instruction reads what is not yet written; random grants and gaps."""
     rng = generator("test_random")
     ref = reference(4, rng)
-    instructions, drawn = program(rng, ref, 27, elements=16)
+    instructions, drawn = program(rng, ref, 18, elements=16)
     run = Run(ref, instructions, rng, grant=0.8, offer=0.9)
     run.compare()
-    assert not run.traps and len({name for name, _ in drawn}) == 6 and run.writes > 27
+    assert not run.traps and len({name for name, _ in drawn}) == 6 and run.writes > 18
     assert (ref.sbuf.data != ref.before).any()
 
 
@@ -79,7 +79,7 @@ def test_directed():
 def test_no_bubble(fold):
     """Independent instructions back to back: one row every `fold` cycles, also from one memory to the other.
 
-    A few random instructions follow.
+    A reduction and a few random instructions follow.
     """
     rng = generator(f"test_no_bubble {fold}")
     ref, rows = reference(fold, rng), 7
@@ -87,7 +87,9 @@ def test_no_bubble(fold):
              {"b_mode": Mode.TENSOR, **flat("b", 0), "b_space": 1}]
     todo = [legal(ref, "alu", **{**ALL, "n2": rows, **flat("x", 256), **flat("y", 1024 + 64 * i), "op0": AluOp.MUL,
                                  "op1": AluOp.ADD, **k}) for i, k in enumerate(kinds)]
-    run = Run(ref, todo + program(rng, ref, 6, elements=10)[0], rng)
+    todo.append(legal(ref, "red", **ALL, n1=3, n2=9, **flat("x", 128), x_s1=9, y_addr=2048, y_s1=1, axes=1,
+                      op=AluOp.ADD))
+    run = Run(ref, todo + program(rng, ref, 4, elements=10)[0], rng)
     run.compare()
     assert np.diff(run.done_at[:4]).tolist() == [rows * fold] * 3
 
