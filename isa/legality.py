@@ -4,12 +4,14 @@
 order. Addresses that depend on strides are checked access by access, at run time.
 """
 
+from functools import lru_cache
+
 from isa.dtypes import DType
 from isa.encode import decode
 from isa.fields import INSTRUCTION_BITS
 from isa.ops import FLOAT_OPS, INT_OPS, UNARY
 from isa.registers import Trap
-from isa.table import ALL_TYPES, INT_TYPES, Mode, for_queue
+from isa.table import ALL_TYPES, BY_NAME, INT_TYPES, Mode, for_queue
 
 PE_TYPES = {"tf32": ALL_TYPES - {DType.INT32}, "bf16": ALL_TYPES - {DType.INT32}, "int8": frozenset({DType.INT8})}
 ALU_FLOAT, ALU_INT, NO_OPERAND = FLOAT_OPS, INT_OPS, UNARY
@@ -20,9 +22,17 @@ TRAP_OF = {"partitions": Trap.PARTITION, "lane": Trap.PARTITION, "aligned": Trap
            "free512": Trap.OPERATION, "one_psum": Trap.OPERATION}
 
 
+_on_queue = lru_cache(maxsize=None)(for_queue)
+
+
 def used_bits(instruction):
     """Mask of the bits that a field or a flag of the instruction occupies."""
-    used = 0
+    return _used_bits(instruction.name)
+
+
+@lru_cache(maxsize=None)
+def _used_bits(name):
+    instruction, used = BY_NAME[name], 0
     for f in instruction.all_fields.values():
         used |= ((1 << f.bits) - 1) << f.offset
     return used & ~(0xFF << 8) | sum(1 << (8 + b) for b, name in enumerate(instruction.flags) if name)
@@ -115,7 +125,7 @@ def check(word, queue, config):
         instruction, values = decode(word)
     except ValueError as error:
         return Trap.OPCODE, str(error)
-    if instruction not in for_queue(queue):
+    if instruction not in _on_queue(queue):
         return Trap.OPCODE, f"{instruction.name} does not exist on queue {queue}"
     if word & ~used_bits(instruction) & ((1 << INSTRUCTION_BITS) - 1):
         return Trap.RESERVED, f"{instruction.name}: a reserved bit is set"
