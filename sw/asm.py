@@ -19,6 +19,7 @@ raises; it has no deadlock and no wait that 16 bits could misread: where a queue
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ class Assembler:
             raise line.error(f"configuration {config.name} has no queue {token.text!r} (it has: "
                              f"{', '.join(config.queues)})", token)
         queue = line.next().text
-        token, known = line.peek(), [i.name for i in for_queue(queue)]
+        token, known = line.peek(), _mnemonics(queue)
         if token.text == WORD:
             return self._word(line, queue)
         if token.kind != "name" or token.text not in known:
@@ -209,7 +210,6 @@ class Assembler:
         word = one.word
         if word is None:
             word = encode(one.name, **{"tag": one.tag, **_wait_fields(waits), **one.fields})
-            instruction, values = decode(word)
         found = check(word, one.queue, self.symbols.config) if self.strict or one.word is None else None
         if found:
             raise one.line.error(found[1], self._blame(one, found[1]))
@@ -243,6 +243,11 @@ class Assembler:
         for one in self.parsed:
             sources.setdefault(one.tag, one.line.place)
         return [sources.get(tag, "") for tag in range(max(sources, default=-1) + 1)]
+
+
+@lru_cache(maxsize=None)
+def _mnemonics(queue):
+    return tuple(i.name for i in for_queue(queue))
 
 
 def _wait_fields(waits):

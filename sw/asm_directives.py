@@ -20,9 +20,9 @@ from isa.dtypes import DType
 from sw.asm_lex import FLOAT_NAMES, TOKEN, Expressions, suggestion
 from sw.asm_syntax import SPACES, TYPES
 from sw.asm_tensors import Tensor
+from sw.program import ROLES
 
 MEMORIES = ("dram", "sbuf", "psum")
-ROLES = ("input", "output", "const", "temp")
 DRAM_ALIGN = 64
 DRAM_END = 1 << 48
 TAGS = 1 << 16

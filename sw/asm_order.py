@@ -44,8 +44,11 @@ def problem(queues):
             # One instruction of each queue in turn: every count is seen as soon as it is reached.
             if done[q] < len(listed) and all(o == EXT or signed16(done[o] - c) >= 0 for o, c in listed[done[q]]):
                 found = [(o, done[o] - signed16(done[o] - c)) for o, c in listed[done[q]] if o != EXT]
-                if any(count < 0 for _, count in found):
-                    return QUEUES[q], done[q], "a wait names a count beyond the length of its queue"
+                for other, count in found:
+                    if count < 0:
+                        return QUEUES[q], done[q], (
+                            f"the wait for {QUEUES[other]} to complete {count & 0xFFFF} is met too early: the count is "
+                            f"beyond the length of the queue, or more than {WINDOW} ahead")
                 if long:
                     resolved += [(q, done[q], o, count) for o, count in found]
                     _clock(starts, q, done[q], found)

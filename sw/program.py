@@ -1,13 +1,14 @@
 """Programs: instruction words per queue, DRAM tensors, constants and the source map; and their files.
 
 A file is `.npz`: `queue_<name>` uint8[n, 64], `const_<tensor>` uint8[bytes], and `header`, a JSON text as uint8 with
-ISA version, configuration and its hash, tensors, source map and a SHA-256 over everything else.
+ISA version, configuration and its hash, tensors, source map and a SHA-256 over everything else. NumPy alone opens it.
 """
 
 import hashlib
 import json
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,7 +59,8 @@ class Program:
         header = {"isa_version": ISA_VERSION, "config": self.config.to_json(), "config_hash": self.config.hash,
                   "tensors": [{"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape), "offset": t.offset,
                                "role": t.role} for t in self.tensors.values()],
-                  "source": list(self.source), "sha256": _digest(arrays)}
+                  "source": list(self.source)}
+        header["sha256"] = _digest(arrays, header)
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -73,12 +75,13 @@ class Program:
     def load(cls, path, config=None):
         """Read a file; ProgramError if it is damaged, for another ISA version, or not for `config`."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-            header = json.loads(arrays.pop("header").tobytes())
+            header = dict(json.loads(arrays.pop("header").tobytes()))
         except FileNotFoundError:
             raise ProgramError(f"{path}: no such file") from None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, NotImplementedError, RuntimeError,
+                zipfile.BadZipFile, zlib.error) as error:
             raise ProgramError(f"{path}: not a program file, or truncated or corrupted ({error})") from error
         return cls._from(path, arrays, header, config)
 
@@ -87,7 +90,7 @@ class Program:
         version = header.get("isa_version")
         if version != ISA_VERSION:
             raise ProgramError(f"{path}: made for ISA version {version}; this is version {ISA_VERSION}")
-        if header.get("sha256") != _digest(arrays):
+        if header.pop("sha256", None) != _digest(arrays, header):
             raise ProgramError(f"{path}: corrupted: the checksum does not match")
         try:
             own = Config(**header["config"])
@@ -96,18 +99,30 @@ class Program:
             queues = {n[6:]: [from_bytes(row) for row in a] for n, a in arrays.items() if n.startswith("queue_")}
             tensors = {t["name"]: DramTensor(t["name"], DType.parse(t["dtype"]), tuple(t["shape"]), t["offset"],
                                              t["role"]) for t in header["tensors"]}
+            _check(own, queues, tensors)
             constants = {n: arrays[f"const_{n}"].view(t.dtype.numpy).reshape(t.shape)
                          for n, t in tensors.items() if f"const_{n}" in arrays}
+            source = list(header["source"])
         except (KeyError, TypeError, ValueError, ConfigError) as error:
             raise ProgramError(f"{path}: corrupted header: {error}") from error
         if config is not None and config.hash != own.hash:
             raise ProgramError(f"{path}: made for configuration {own.name} ({own.hash:#018x}), not for {config.name} "
                                f"({config.hash:#018x})")
-        return cls(own, queues, tensors, constants, header["source"])
+        return cls(own, queues, tensors, constants, source)
 
 
-def _digest(arrays):
-    digest = hashlib.sha256()
+def _check(config, queues, tensors):
+    """ValueError for what no program may have: queues that the configuration lacks, tensors that cannot be placed."""
+    for name in queues:
+        if name not in config.queues:
+            raise ValueError(f"queue {name!r} does not exist in configuration {config.name}")
+    for t in tensors.values():
+        if t.role not in ROLES or t.offset < 0 or min(t.shape, default=1) < 1:
+            raise ValueError(f"tensor {t.name!r}: role {t.role!r}, offset {t.offset}, shape {t.shape}")
+
+
+def _digest(arrays, header):
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         digest.update(name.encode() + b"\0" + np.ascontiguousarray(arrays[name]).tobytes())
     return digest.hexdigest()
