@@ -43,14 +43,13 @@ class TrapError(SystolithError):
         """The same error with the instruction disassembled and its source line, where the program knows them."""
         if self.trap is None:
             return self
-        from isa.encode import decode
+        from sw.disasm import instruction_text  # disassembly needs these errors
         words = program.queues.get(self.queue, ())
         text = where = ""
         if self.index < len(words):
-            try:
-                text = f" `{decode(words[self.index])[0].name}`"
-            except ValueError:  # an opcode that does not exist has no name
-                text = f" (opcode {words[self.index] & 0xFF:#04x})"
+            text = instruction_text(words[self.index], self.queue, program.config, tag=False)
+            illegal = text.startswith(f"{self.queue} word ")
+            text = f" (opcode {words[self.index] & 0xFF:#04x})" if illegal else f" `{text}`"
             tag = words[self.index] >> 16 & 0xFFFF
             if tag < len(program.source):
                 where = f" ({program.source[tag]})"

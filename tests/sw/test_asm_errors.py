@@ -1,13 +1,16 @@
 """Malformed assembly: each kind is an AsmError with file:line:column, what was expected, and a suggestion."""
 
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from isa.config import preset
 from sw.asm import assemble, assemble_file
 from sw.errors import AsmError
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = """.config tiny
 .tensor A dram bf16 [8, 64] input
 .tensor W dram fp32 [2] const
@@ -151,3 +154,29 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "binary.sys").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(AsmError, match="cannot be read"):
         assemble_file(tmp_path / "binary.sys")
+
+
+def test_random_damage_is_always_an_assembly_error():
+    """Valid lines with characters or whole tokens exchanged: either they assemble, or AsmError says where not."""
+    rng, refused = np.random.default_rng(17), 0
+    good = [ln for ln in (EXAMPLES / "relu_matmul.sys").read_text().split("\n")[1:] if ln.strip()]
+    good += ["vec red p=0:4 x=x0 y=ys[0:4, 0] op=max axes=3 a=part:0x40:fp32 op0=add wait=(ext:1)",
+             "dma0 gat x=x0 d_addr=x row_stride=32 row_limit=8 i_addr=bs skip tag=3", ".source 3 \"a\""]
+    pieces = sorted({piece for line in good for piece in re.findall(r"\w+|[^\w\s]", line)} | {"-1", "1e400", "0x", "\"", "²"})
+    print("seed 17")
+    assert assemble("\n".join([".config tiny", *good])).queues["vec"]
+    for _ in range(1500):
+        lines = list(good)
+        at = int(rng.integers(len(lines)))
+        parts = re.findall(r"\s+|\w+|[^\w\s]", lines[at])
+        spot = int(rng.integers(len(parts)))
+        action = int(rng.integers(3))
+        new = pieces[int(rng.integers(len(pieces)))]
+        parts[spot:spot + (action != 1)] = [] if action == 2 else [new]
+        lines[at] = "".join(parts)
+        try:
+            assemble("\n".join([".config tiny", *lines]), file="f.sys")
+        except AsmError as error:
+            assert re.match(r"f\.sys:\d+:\d+: ", str(error)), error
+            refused += 1
+    assert 700 < refused < 1500
