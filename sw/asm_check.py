@@ -11,7 +11,7 @@ import numpy as np
 from isa.activation import SLOT_WORDS
 from isa.dtypes import DType
 from isa.operands import walk
-from isa.table import Acc, Mode
+from isa.table import Mode
 from sw.asm_syntax import operands
 
 DESTINATION = {"ld": "x", "gat": "x", "st": "d", "cp": "e", "sca": ""}  # all others: y
@@ -129,8 +129,6 @@ def problem(instruction, v, config, dram_bytes):
         count = [len(w.parts) * int(np.prod(w.shape)) for w in (found["x"], found["y"])]
         if count[0] != count[1]:
             return "y", f"the source has {count[0]} elements, the destination {count[1]}"
-    if instruction.name == "act" and v["acc"] == Acc.NONE and v["acc_write"]:
-        return None  # stores the sum as it stands
     destination = found.get(DESTINATION.get(instruction.name, "y"))
     if destination is None:
         return None

@@ -193,3 +193,14 @@ def test_examples_on_golden():
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.sys")), ids=lambda p: p.name)
 def test_every_example_assembles(path):
     assert assemble_file(path).queues
+
+
+def test_the_manual_shows_what_assembles():
+    text = (EXAMPLES.parent / "docs" / "assembly.md").read_text(encoding="utf-8")
+    blocks = text.split("```asm\n")[1:]
+    assert blocks
+    for block in blocks:
+        program = assemble(block.split("```")[0])
+        x = np.random.default_rng(1).standard_normal((8, 32)).astype(program.tensors["A"].dtype.numpy)
+        y = Device(program.config, seed=1).run(program, {"A": x}).outputs["y"]
+        assert np.array_equal(y, np.maximum(np.maximum(x[:4].astype(np.float32) * np.float32(0.5), 0), -1.5) + 3)
