@@ -4,7 +4,7 @@ PY     := $(VENV)/bin/python
 CONFIG ?= base
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup sim test test-rtl lint verilog fpga-report clean
+.PHONY: help setup sim test lint verilog fpga-report clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -18,12 +18,9 @@ $(STAMP): pyproject.toml scripts/setup.sh
 sim: $(STAMP) ## RTL regression: the program suite on Verilator against golden, one table
 	$(PY) -W ignore -m tb.sim
 
-test: $(STAMP) ## style, numbers, components, compiler, runner
+test: $(STAMP) ## everything to run before landing
 	$(PY) -m ruff check .
-	$(PY) -m pytest -n 2 --ignore tests/tb/test_programs.py --ignore tests/tb/test_dead_bus.py
-
-test-rtl: $(STAMP) ## programs and traps on the RTL of tiny
-	$(PY) -W ignore -m pytest tests/tb/test_programs.py tests/tb/test_dead_bus.py
+	$(PY) -m pytest -n 2
 
 lint: $(STAMP) ## style
 	$(PY) -m ruff check .

@@ -61,6 +61,7 @@ class Control(wiring.Component):
         settle = Signal(range(CLEAR_CYCLES + 1))
         with m.FSM():
             with m.State("IDLE"):
+                m.d.comb += self.stop.eq(self.error)  # what waits for the failed instruction must not start now
                 with m.If(self.soft_reset):
                     m.next = "RESETTING"
                 with m.Elif(self.start & ~self.error):

@@ -6,7 +6,7 @@ import pytest
 from isa.config import preset
 from isa.dtypes import DType
 from isa.encode import encode
-from isa.registers import Trap
+from isa.registers import BUS_IDLE, ERROR, START, Trap
 from sw.compiler import compile_matmul
 from sw.device import Device
 from sw.errors import TrapError
@@ -110,6 +110,22 @@ def test_bus_error(core, low, trap):
     with pytest.raises(TrapError) as error:
         core.run_queues({"dma0": [ld()], "dma1": [back]}, np.zeros(IMAGE_BYTES, np.uint8), MAX_CYCLES)
     assert error.value.trap == trap and DRAM_BASE + low <= error.value.address < DRAM_BASE + low + 64
+    core.rtl.configure(latency=9)
+    copy_works(core)
+
+
+def test_nothing_starts_after_an_error(core):
+    """A store that waits for a failed load stays put: the bus is quiet, and memory as it was."""
+    core.rtl.configure(latency=9, error_range=(DRAM_BASE, DRAM_BASE + 64))
+    back = encode("st", pn=4, n2=8, x_s2=1, d_addr=1024, d_sp=8, d_s2=1, wait_mask=1 << 3, wait3=1)
+    image = np.full(IMAGE_BYTES, 0xA5, np.uint8)
+    memory = core.load({"dma0": [ld()], "dma1": [back]}, image)
+    core.write("control", START)
+    assert core.rtl.run(MAX_CYCLES)
+    core.rtl.step(2000)
+    assert core.read("status") == ERROR | BUS_IDLE
+    assert np.array_equal(memory[:IMAGE_BYTES], image)
+    core.soft_reset()
     core.rtl.configure(latency=9)
     copy_works(core)
 
