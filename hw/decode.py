@@ -10,7 +10,7 @@ from amaranth.hdl import ValueLike
 from hw.interfaces import fields
 from isa.dtypes import DType
 from isa.fields import INSTRUCTION_BITS
-from isa.legality import ALU_FLOAT, ALU_INT, PE_TYPES, TRAP_OF
+from isa.legality import ALU_FLOAT, ALU_INT, NO_OPERAND, PE_TYPES, TRAP_OF
 from isa.registers import Trap
 from isa.table import INT_TYPES, Mode, for_queue
 
@@ -92,9 +92,10 @@ class _Rules:
         four = one_of(dtype, [t for t in DType if t.size_bytes == 4])
         return uses & (dtype[3] | misaligned(addr, dtype) | (self.get(f"{name}_space").bool() & ~four))
 
-    def alu_op(self, name):
+    def alu_op(self, name, mode):
         op = self.get(name)
-        return Mux(self.f.flag_int, ~one_of(op, _types(ALU_INT)), ~one_of(op, _types(ALU_FLOAT)))
+        lacks = (self.get(mode) == Mode.NONE) & ~one_of(op, _types(NO_OPERAND))
+        return lacks | Mux(self.f.flag_int, ~one_of(op, _types(ALU_INT)), ~one_of(op, _types(ALU_FLOAT)))
 
     def int_types(self, *names):
         bad = C(0)

@@ -99,10 +99,12 @@ class _Rules:
                 return f"{name}: must have a type and an aligned address"
             return self.psum32(name)
 
-    def alu_op(self, name):
+    def alu_op(self, name, mode):
         allowed = ALU_INT if self.v["int"] else ALU_FLOAT
         if self.v[name] not in allowed:
             return f"{name} = {self.v[name]}: no such operation in the {'integer' if self.v['int'] else 'float'} class"
+        if self.v[mode] == Mode.NONE and self.v[name] not in NO_OPERAND:
+            return f"{name} = {self.v[name]}: needs a second operand, and {mode} says there is none"
 
     def int_types(self, *names):
         if self.v["int"]:

@@ -41,7 +41,7 @@ class Rule:
     values(field, set)           the field's value is in the set
     pe_types(field)              the type is one the PEs take
     scalar(mode, field, cls)     a PARTITION scalar's type is legal and its address aligned
-    alu_op(op, int_flag)         the operation exists in the instruction's class
+    alu_op(op, mode)             the operation exists in the instruction's class, and has its second operand
     same(field, field)           equal values
     """
 
@@ -132,7 +132,7 @@ INSTRUCTIONS = tuple(_make(*args, **kw) for args, kw in (
      dict(flags=("rev0", "rev1", "int"),
           rules=[PART, *_operand("x"), _r("values", "y_space", frozenset({0})), *_operand("y"),
                  _r("values", "a_mode", frozenset({0, 1, 2})), _r("scalar", "a_mode", "a"),
-                 _r("b_operand", "b_mode", "b"), _r("alu_op", "op0"), _r("alu_op", "op1"),
+                 _r("b_operand", "b_mode", "b"), _r("alu_op", "op0", "a_mode"), _r("alu_op", "op1", "b_mode"),
                  _r("int_types", "x", "y"), _r("one_psum", "x", "b")])),
     (("red", 0x31, VEC,
       [*partitions(), *shape(), *tensor("x"), *tensor("y"), Field("a", 32, "a: bits or reference"),
@@ -141,7 +141,7 @@ INSTRUCTIONS = tuple(_make(*args, **kw) for args, kw in (
       "y = reduce(x op0 a) over the last `axes` axes; the other axes use y's first strides."),
      dict(flags=("rev0", None, "int"),
           rules=[PART, *_operand("x"), _r("values", "y_space", frozenset({0})), *_operand("y"),
-                 _r("values", "a_mode", frozenset({0, 1, 2})), _r("scalar", "a_mode", "a"), _r("alu_op", "op0"),
+                 _r("values", "a_mode", frozenset({0, 1, 2})), _r("scalar", "a_mode", "a"), _r("alu_op", "op0", "a_mode"),
                  _r("values", "op", frozenset({1, 4, 5})), _r("values", "axes", frozenset({1, 2, 3})),
                  _r("int_types", "x", "y")])),
     (("sel", 0x32, VEC, [*partitions(), *shape(), *tensor("x"), *tensor("b"), *tensor("y")],

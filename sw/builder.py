@@ -16,6 +16,7 @@ import numpy as np
 from isa.dtypes import DType
 from isa.encode import encode
 from isa.table import BY_NAME, QUEUES
+from sw.asm_order import problem
 from sw.dependencies import Dependencies
 from sw.errors import BuildError
 from sw.memory import Allocator
@@ -23,6 +24,7 @@ from sw.program import DramTensor, Program
 
 DRAM_ALIGN = 64
 TAGS = 1 << 16
+SAFE_LENGTH = 0x7FFF  # instructions of a queue whose counts cannot wrap
 
 
 def padded(shape, strides):
@@ -161,7 +163,10 @@ class Builder:
             fields |= {f"{sizes}{d}": n for d, n in enumerate(shape)}
 
     def program(self):
-        """The finished Program."""
+        """The finished Program; BuildError if a 16-bit wait count could be misread."""
+        if max(map(len, self.words.values())) > SAFE_LENGTH and (found := problem(self.words)):
+            queue, index, message = found
+            raise BuildError(f"{queue}[{index}]: {message}; split the program")
         tensors = {n: DramTensor(n, dtype, shape, offset, role) for n, (dtype, shape, offset, role) in
                    self.tensors.items()}
         return Program(self.config, {q: w for q, w in self.words.items() if w}, tensors, dict(self.images),

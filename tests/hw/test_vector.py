@@ -83,10 +83,11 @@ def test_no_bubble(fold):
     """
     rng = generator(f"test_no_bubble {fold}")
     ref, rows = reference(fold, rng), 7
-    kinds = [{"b_mode": Mode.TENSOR, **flat("b", 512)}, {"x_space": 1}, {"a_mode": Mode.IMM, "a": 0x40000000},
+    kinds = [{"b_mode": Mode.TENSOR, **flat("b", 512)}, {"x_space": 1, "b_mode": Mode.IMM, "b_imm": 0x3F000000},
+             {"a": 0xC0000000, "b_mode": Mode.IMM, "b_imm": 0x41200000},
              {"b_mode": Mode.TENSOR, **flat("b", 0), "b_space": 1}]
     todo = [legal(ref, "alu", **{**ALL, "n2": rows, **flat("x", 256), **flat("y", 1024 + 64 * i), "op0": AluOp.MUL,
-                                 "op1": AluOp.ADD, **k}) for i, k in enumerate(kinds)]
+                                 "a_mode": Mode.IMM, "a": 0x40000000, "op1": AluOp.ADD, **k}) for i, k in enumerate(kinds)]
     todo.append(legal(ref, "red", **ALL, n1=3, n2=9, **flat("x", 128), x_s1=9, y_addr=2048, y_s1=1, axes=1,
                       op=AluOp.ADD))
     run = Run(ref, todo + program(rng, ref, 4, elements=10)[0], rng)

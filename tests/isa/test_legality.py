@@ -47,9 +47,11 @@ BROKEN = [
     ("act", act(bias_mode=PART, bias=9 << 18), Trap.ALIGN), ("act", act(bias_mode=PART, bias=1 << 22), Trap.ALIGN),
     ("act", act(acc_addr=1), Trap.ALIGN), ("act", encode("tab", p0=4), Trap.PARTITION),
     ("act", encode("tab", x_addr=2), Trap.ALIGN),
-    ("vec", alu(op0=AluOp.AND), Trap.OPERATION), ("vec", alu(op1=19), Trap.OPERATION),
-    ("vec", alu(int=True, op0=AluOp.MUL, x_type=7, y_type=7), Trap.OPERATION),
-    ("vec", alu(int=True, op0=AluOp.ADD), Trap.TYPE), ("vec", alu(int=True, x_type=7, y_type=1), Trap.TYPE),
+    ("vec", alu(op0=AluOp.ADD), Trap.OPERATION), ("vec", alu(op1=AluOp.MAX), Trap.OPERATION),
+    ("vec", red(op0=AluOp.MUL), Trap.OPERATION), ("vec", alu(op0=AluOp.AND, a_mode=Mode.IMM), Trap.OPERATION),
+    ("vec", alu(op1=19, b_mode=Mode.IMM), Trap.OPERATION),
+    ("vec", alu(int=True, op0=AluOp.MUL, a_mode=Mode.IMM, x_type=7, y_type=7), Trap.OPERATION),
+    ("vec", alu(int=True, op0=AluOp.ABS), Trap.TYPE), ("vec", alu(int=True, x_type=7, y_type=1), Trap.TYPE),
     ("vec", alu(a_mode=Mode.TENSOR), Trap.OPERATION), ("vec", alu(b_mode=Mode.TENSOR, b_addr=2), Trap.ALIGN),
     ("vec", alu(b_mode=Mode.TENSOR, b_type=8), Trap.ALIGN),
     ("vec", alu(b_mode=Mode.TENSOR, b_space=1, b_type=DType.BF16), Trap.ALIGN),
@@ -82,7 +84,7 @@ def test_every_kind_is_broken_somewhere():
 @pytest.mark.parametrize("queue,word", [
     ("pe", mm()), ("pe", mm(n0=2, n1=16, n2=16)), ("act", act(func=11)), ("act", act(x_space=1)),
     ("act", act(scale_mode=PART, scale=4 | 1 << 18)), ("act", act(scale_mode=Mode.IMM, scale=0xFFFFFFFF)),
-    ("vec", alu(op0=AluOp.MUL, a_mode=Mode.IMM)), ("vec", alu(int=True, op0=AluOp.SHL, x_type=7, y_type=5)),
+    ("vec", alu(op0=AluOp.MUL, a_mode=Mode.IMM)), ("vec", alu(int=True, op0=AluOp.SHL, a_mode=Mode.IMM, x_type=7, y_type=5)),
     ("vec", alu(b_mode=Mode.IMM, b_imm=0xFFFFFFFF)), ("vec", red()), ("vec", sel(b_type=6)),
     ("dma1", encode("ld", x_type=DType.INT8, x_addr=3)), ("act", encode("nop")), ("vec", encode("mark", tag=9)),
 ])
