@@ -32,7 +32,7 @@ def run(case, device, golden):
             verdict = str(error)
     speed = result.counters["simulated"] / result.counters["seconds"]
     use = case.macs / (result.cycles * case.config.lanes ** 2)
-    return (case.name, case.config.name, f"{result.cycles:,}", f"{use:.1%}", f"{speed:,.0f}", verdict, note), \
+    return (case.name, case.config.name, f"{result.cycles:,}", f"{use:.1%}" if case.macs else "-", f"{speed:,.0f}", verdict, note), \
         verdict == "equal"
 
 

@@ -1,11 +1,13 @@
 """The program suite: what `make sim` runs on the RTL and on the golden model."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from isa.config import preset
 from isa.dtypes import DType
+from sw.asm import assemble_file
 from sw.compiler import Dense, compile_dense, compile_matmul
 from tb import digits
 
@@ -71,8 +73,18 @@ def digits_case(config, dtype):
     return Case(f"digits {dtype}", config, compile_dense(config, len(x), layers, dtype), {"x": x}, macs, check)
 
 
+def assembly(path):
+    """A hand-written program of `examples/`, on random inputs."""
+    program = assemble_file(Path(__file__).parent.parent / path)
+    rng = np.random.default_rng(0)
+    inputs = {n: random_values(rng, t.shape, t.dtype.label) for n, t in program.tensors.items() if t.role == "input"}
+    return Case(path, program.config, program, inputs, 0)
+
+
 def cases():
     """All programs, the quick configurations first."""
+    yield assembly("examples/add.sys")
+    yield assembly("examples/relu_matmul.sys")
     yield matmul("tiny", 37, 101, 53, "fp32")
     yield matmul("tiny", 1, 1, 1, "bf16")
     yield matmul("tiny", 24, 1100, 9, "fp16")
