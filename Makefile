@@ -4,7 +4,7 @@ PY     := $(VENV)/bin/python
 CONFIG ?= base
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup sim test lint verilog fpga-report clean
+.PHONY: help setup sim test lint verilog bench fpga-report clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,9 @@ lint: $(STAMP) ## style
 
 verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
 	$(PY) -m tb.generate $(CONFIG) build/$(CONFIG)
+
+bench: $(STAMP) ## utilisation and simulation speed; writes build/bench.json
+	$(PY) -W ignore -m tb.bench
 
 fpga-report: $(STAMP) ## size and Fmax of the blocks on ECP5 (slow)
 	$(PY) -m pip install -q -e '.[fpga]'
