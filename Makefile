@@ -26,7 +26,7 @@ lint: $(STAMP) ## style
 	$(PY) -m ruff check .
 
 verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
-	$(PY) -m tb.generate $(CONFIG) build/$(CONFIG)
+	$(PY) -W ignore -m sw.cli verilog $(CONFIG) build/$(CONFIG)
 
 bench: $(STAMP) ## utilisation and simulation speed; writes build/bench.json
 	$(PY) -W ignore -m tb.bench
