@@ -1,18 +1,24 @@
 """The AXI master: several readers and writers share one port; the id tells them apart."""
 
 from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import fifo, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arbiter import Arbiter
 from hw.interfaces import axi_read, axi_write
+
+DATA_BURST = 16  # beats of a data reader's longest burst
+AHEAD = 4        # bursts whose address is taken and whose data are not all sent
 
 
 class AxiArbiter(wiring.Component):
     """Readers `rd0` (fetch, first) and `rd1`.. (DMA, in turn); writers `wr0`...
 
     An address, once offered, stays until it is taken. Data readers have at most `axi_read_beats` beats in flight
-    together. A burst's write data follow its address before another address is taken. `idle`: nothing outstanding.
+    together; fetch, which reserves its own space, is not held back by them. Write data go in the order of the
+    addresses, a burst at a time, without a bubble between bursts. `idle`: nothing outstanding.
+    Addresses and write data are registered: latency 1, one beat a cycle each way. A reader takes every beat it asked
+    for, so `rready` and `bready` are always high.
     """
 
     def __init__(self, config):
@@ -42,7 +48,7 @@ class AxiArbiter(wiring.Component):
         readers = [getattr(self, f"rd{i}") for i in range(self.n + 1)]
         m.submodules.read_arbiter = arbiter = Arbiter(self.n)
         flying, bursts = Signal(12), Signal(12)  # data beats, and all bursts
-        room = flying < self.config.axi_read_beats - 16
+        room = flying <= self.config.axi_read_beats - DATA_BURST
         free = ~self.arvalid | self.arready
         fetch = readers[0].ar_valid
         m.d.comb += arbiter.request.eq(Mux(free & room & ~fetch, Cat(r.ar_valid for r in readers[1:]), 0))
@@ -66,25 +72,26 @@ class AxiArbiter(wiring.Component):
     def _writes(self, m):
         writers = [getattr(self, f"wr{i}") for i in range(self.n)]
         m.submodules.write_arbiter = arbiter = Arbiter(self.n)
-        owner, owned = Signal(range(max(2, self.n))), Signal()   # whose data come next
+        m.submodules.owners = owners = fifo.SyncFIFO(width=max(1, (self.n - 1).bit_length()), depth=AHEAD)
         waiting = Signal(12)
-        free = (~self.awvalid | self.awready) & ~owned
-        m.d.comb += arbiter.request.eq(Mux(free, Cat(w.aw_valid for w in writers), 0))
+        free = (~self.awvalid | self.awready) & owners.w_rdy
+        m.d.comb += [arbiter.request.eq(Mux(free, Cat(w.aw_valid for w in writers), 0)),
+                     owners.w_en.eq(arbiter.grant.any())]
         with m.If(self.awready):
             m.d.sync += self.awvalid.eq(0)
+        with m.If(self.wready):
+            m.d.sync += self.wvalid.eq(0)
         for i, w in enumerate(writers):
-            mine = owned & (owner == i)
+            mine = owners.r_rdy & (owners.r_data == i)
             m.d.comb += [w.aw_ready.eq(arbiter.grant[i]), w.w_ready.eq(mine & (~self.wvalid | self.wready)),
                          w.b_valid.eq(self.bvalid & (self.bid == i)), w.b_resp.eq(self.bresp)]
             with m.If(arbiter.grant[i]):
-                m.d.sync += [self.awvalid.eq(1), self.awid.eq(i), self.awaddr.eq(w.aw_addr), self.awlen.eq(w.aw_len),
-                             owner.eq(i), owned.eq(1)]
-        with m.If(self.wready):
-            m.d.sync += self.wvalid.eq(0)
-        for w in writers:
+                m.d.comb += owners.w_data.eq(i)
+                m.d.sync += [self.awvalid.eq(1), self.awid.eq(i), self.awaddr.eq(w.aw_addr), self.awlen.eq(w.aw_len)]
             with m.If(w.w_valid & w.w_ready):
+                m.d.comb += owners.r_en.eq(w.w_last)
                 m.d.sync += [self.wvalid.eq(1), self.wdata.eq(w.w_data), self.wstrb.eq(w.w_strb),
-                             self.wlast.eq(w.w_last), owned.eq(~w.w_last)]
+                             self.wlast.eq(w.w_last)]
         m.d.comb += self.bready.eq(1)
         m.d.sync += waiting.eq(waiting + arbiter.grant.any() - self.bvalid)
-        return (waiting != 0) | self.wvalid | owned
+        return (waiting != 0) | self.wvalid | owners.r_rdy
