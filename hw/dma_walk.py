@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.dma_block import OFFSET, block_layout
 
 BURST_BEATS = 16
+PAGE_BYTES = 4096  # no AXI burst crosses a multiple of this
 
 RUN = data.StructLayout({"offset": OFFSET, "bytes": 17, "drop": 1, "last": 1, "index": 32})
 """Contiguous bytes at a DRAM offset; `drop`: a gather or scatter row beyond the limit; `last` of its instruction."""
@@ -73,7 +74,7 @@ class RunWalker(wiring.Component):
 class BurstSplitter(wiring.Component):
     """Runs to bursts, one a cycle, without a bubble between runs. Latency 1.
 
-    A burst ends at a multiple of 16 beats, so none crosses 4 KiB. A run that is not wholly inside 0 .. `limit`
+    No burst has more than 16 beats or crosses 4 KiB. A run that is not wholly inside 0 .. `limit`
     pulses `trap_valid`, and its bursts are dropped. Bus address = `base` + offset.
     """
 
@@ -87,13 +88,14 @@ class BurstSplitter(wiring.Component):
         m = Module()
         width = self.config.axi_bytes
         window = BURST_BEATS * width
-        low, window_bits = (width - 1).bit_length(), (window - 1).bit_length()
+        low = (width - 1).bit_length()
         busy, addr, left = Signal(), Signal(48), Signal(17)
         drop, last, index = Signal(), Signal(), Signal(32)
         room, bytes_, end = Signal(range(window + 1)), Signal(range(window + 1)), Signal()
+        page, most = PAGE_BYTES - addr[:12], window - addr[:low]
         r, b, outside = self.run.payload, self.out.payload, Signal()
         m.d.comb += [
-            room.eq(window - addr[:window_bits]), end.eq(left <= room), bytes_.eq(Mux(end, left, room)),
+            room.eq(Mux(page < most, page, most)), end.eq(left <= room), bytes_.eq(Mux(end, left, room)),
             self.out.valid.eq(busy), b.addr.eq(addr), b.bytes.eq(bytes_), b.drop.eq(drop), b.last.eq(last & end),
             b.beats.eq((addr[:low] + bytes_ - 1) >> low), b.index.eq(index),
             self.run.ready.eq(~busy | (end & self.out.ready)),

@@ -27,7 +27,7 @@ class Bus:
         self.reads, self.writes, self.answers = deque(), deque(), deque()
         self.now = self.read_beats = self.write_beats = self.read_bursts = self.write_bursts = 0
         self.offer = None
-        self.read_cycles, self.write_cycles, self.strobes = [], [], 0
+        self.read_cycles, self.write_cycles, self.last_strobe = [], [], 0
 
     def _burst(self, addr, length):
         assert addr % self.width == 0 and length < 16, "unaligned or long burst"
@@ -61,7 +61,7 @@ class Bus:
             burst[2].append((s["w_data"], s["w_strb"]))
             assert s["w_last"] == (len(burst[2]) == burst[1] + 1), "last beat"
             self.write_beats += 1
-            self.strobes += s["w_strb"].bit_count()
+            self.last_strobe = self.now if s["w_strb"] else self.last_strobe
             self.write_cycles.append(self.now)
         while self.writes and len(self.writes[0][2]) == self.writes[0][1] + 1:
             self.answers.append((self.now + self.latency, self.writes.popleft()))

@@ -2,9 +2,13 @@
 
 import numpy as np
 
+from hw.dma import DmaQueue
 from isa.dtypes import DType
+from tests.hw.datapath import generator
+from tests.hw.dma_bench import apply, run, word
 
 TYPES = (DType.FP32, DType.BF16, DType.INT8, DType.FP8E4, DType.INT32)
+SBUF, DRAM = 1024, 4096  # bytes used; the index row of gather and scatter follows in SBUF
 OPS = ("ld", "st", "mv", "cp", "gat", "sca")
 
 
@@ -119,3 +123,21 @@ def index_row(rng, config, limit):
     rows[rng.random(config.lanes) < 0.2] = limit + int(rng.integers(0, 5))
     rows[rng.random(config.lanes) < 0.1] = -1
     return rows.astype(np.int32).view(np.uint8).reshape(-1, 4)
+
+
+def check_random(config, op, count, latency, stall):
+    """One program of `count` random instructions (all of one kind, or of any) on the queue and on the oracle."""
+    rng = generator(f"dma {config.lanes} {config.axi_data_bits} {op} {latency}")
+    sbuf = rng.integers(0, 256, (config.lanes, SBUF + 4), dtype=np.uint8)
+    dram = rng.integers(0, 256, DRAM, dtype=np.uint8)
+    program = [random_instruction(rng, config, SBUF, DRAM, op) for _ in range(count)]
+    limits = [v["row_limit"] for _, v in program if "row_limit" in v]
+    sbuf[:, SBUF:] = index_row(rng, config, min(limits, default=100))
+    expected_sbuf, expected_dram = sbuf.copy(), dram.copy()
+    for name, values in program:
+        apply(name, values, expected_sbuf, expected_dram)
+    assert (expected_sbuf != sbuf).any() or (expected_dram != dram).any()
+    bus = run(DmaQueue(config), [word(n, **v) for n, v in program], sbuf, dram, rng, latency=latency, stall=stall)
+    assert not bus.traps
+    np.testing.assert_array_equal(sbuf, expected_sbuf)
+    np.testing.assert_array_equal(dram, expected_dram)
