@@ -82,7 +82,8 @@ class ElementReader(wiring.Component):
         offset, size = ahead.r_data[:2], ahead.r_data[2:4]
         new, last, oob = ahead.r_data[4], ahead.r_data[5], ahead.r_data[6]
         held, go = Signal(32 * self.lanes, reset_less=True), Signal()
-        word = Mux(new, words.r_data, held)
+        word = Signal(32 * self.lanes)  # named: an expression would be written out once a use
+        m.d.comb += word.eq(Mux(new, words.r_data, held))
         m.d.comb += [
             go.eq(ahead.r_rdy & (~new | words.r_rdy) & (~self.out.valid | self.out.ready)),
             ahead.r_en.eq(go), words.r_en.eq(go & new),

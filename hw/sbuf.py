@@ -5,7 +5,26 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arbiter import Arbiter
+from hw.cell import place
 from hw.interfaces import RowRead, RowWrite
+
+
+class BankLane(wiring.Component):
+    """`depth` words of 32 bits, one read and one write with byte enables a cycle. Read latency 1."""
+
+    def __init__(self, depth):
+        self.depth = depth
+        bits = max(1, (depth - 1).bit_length())
+        super().__init__({"r_en": In(1), "r_addr": In(bits), "r_data": Out(32),
+                          "w_bytes": In(4), "w_addr": In(bits), "w_data": In(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.words = words = memory.Memory(shape=32, depth=self.depth, init=[])
+        r, w = words.read_port(), words.write_port(granularity=8)
+        m.d.comb += [r.addr.eq(self.r_addr), r.en.eq(self.r_en), self.r_data.eq(r.data),
+                     w.addr.eq(self.w_addr), w.data.eq(self.w_data), w.en.eq(self.w_bytes)]
+        return m
 
 
 class Bank(wiring.Component):
@@ -24,12 +43,11 @@ class Bank(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         for p in range(self.lanes):
-            m.submodules[f"lane{p}"] = lane = memory.Memory(shape=32, depth=self.depth, init=[])
-            r, w = lane.read_port(), lane.write_port(granularity=8)
+            lane = place(m, f"lane{p}", BankLane(self.depth), f"bank_lane_{self.depth}")
             at = slice(32 * p, 32 * p + 32)
-            m.d.comb += [r.addr.eq(self.r_addr), r.en.eq(self.r_en), self.r_data[at].eq(r.data),
-                         w.addr.eq(self.w_addr), w.data.eq(self.w_data[at]),
-                         w.en.eq(Mux(self.w_en & self.w_lanes[p], self.w_bytes, 0))]
+            m.d.comb += [lane.r_addr.eq(self.r_addr), lane.r_en.eq(self.r_en), self.r_data[at].eq(lane.r_data),
+                         lane.w_addr.eq(self.w_addr), lane.w_data.eq(self.w_data[at]),
+                         lane.w_bytes.eq(Mux(self.w_en & self.w_lanes[p], self.w_bytes, 0))]
         return m
 
 

@@ -15,7 +15,8 @@ from tb.runner import Rtl
 
 DRAM_BASE = 0x1_0000_0000
 PAGE = 4096
-NO_INLINE = ("act_lane", "psum_add_lane", "psum_add_int", "round_*_lane")
+NO_INLINE = ("psum_add_lane", "psum_add_int", "round_*_lane")
+HIER = (ROW, "act_lane", "vector_lane")  # blocks that Verilator compiles by themselves
 MAX_CYCLES = 500_000_000
 RESET_POLLS = 1000
 
@@ -35,7 +36,7 @@ class RtlCore:
     def __init__(self, config, trace=None, watchdog=reg.DEFAULT_WATCHDOG, **bus):
         self.config, self.bus, self.watchdog = config, bus, watchdog
         kind = None if trace is None else ("vcd" if str(trace).endswith(".vcd") else "fst")
-        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, hier=(ROW,), opt="-O3")
+        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, hier=HIER, opt="-O3")
         if trace:
             self.rtl.trace(trace)
         self.rtl.configure(**bus)
