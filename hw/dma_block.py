@@ -16,10 +16,11 @@ OFFSET = signed(53)  # any sum of a 48-bit offset and strides, so that none wrap
 COMMAND = data.StructLayout({
     "dram": 48, "dsp": signed(32), "ds0": signed(32), "ds1": signed(32), "ds2": signed(32),
     "addr": 18, "xs0": signed(18), "xs1": signed(18), "xs2": signed(18), "n0": 16, "n1": 16, "n2": 16,
-    "p0": 7, "pn": 7, "size": 2, "inner": 1, "serial": 1, "rows": 1, "index": 32})
+    "p0": 7, "pn": 7, "size": 2, "inner": 1, "serial": 1, "same": 1, "rows": 1, "index": 32})
 """DRAM byte offset and strides, SBUF byte address and strides (elements), sizes and partitions less one, log2 of
 the element size; `inner`: partitions are the innermost stream axis; `serial`: they are the outermost, so a block
-has one partition; `rows`: each partition's DRAM offset comes from the row table."""
+has one partition; `same`: the stream holds one partition's bytes, which all of them receive; `rows`: each
+partition's DRAM offset comes from the row table."""
 
 
 def half_bytes(config):
@@ -32,7 +33,7 @@ def block_layout(config):
     return data.StructLayout({
         "dram": OFFSET, "sbuf": signed(22), "count": half_bytes(config).bit_length(), "phase": 2, "last": 1,
         "p0": 7, "pn": 7, "sp": signed(32), "s2": signed(32), "xs2": signed(18), "unit": 1, "size": 2, "inner": 1,
-        "rows": 1, "index": 32})
+        "same": 1, "rows": 1, "index": 32})
 
 
 class BlockWalker(wiring.Component):
@@ -63,7 +64,7 @@ class BlockWalker(wiring.Component):
         m.d.comb += [
             self.out.valid.eq(busy), b.dram.eq(dram[2]), b.sbuf.eq(sbuf[2]), b.count.eq(Mux(row_end, left, cap)),
             b.phase.eq(phase), b.last.eq(last), b.p0.eq(c.p0 + lane), b.pn.eq(Mux(c.serial, 0, c.pn)), b.sp.eq(c.dsp),
-            b.s2.eq(c.ds2), b.xs2.eq(c.xs2), b.unit.eq(unit), b.size.eq(c.size), b.inner.eq(c.inner),
+            b.s2.eq(c.ds2), b.xs2.eq(c.xs2), b.unit.eq(unit), b.size.eq(c.size), b.inner.eq(c.inner), b.same.eq(c.same),
             b.rows.eq(c.rows), b.index.eq(c.index), self.cmd.ready.eq(~busy | (last & self.out.ready))]
 
         def chunk(stride):

@@ -138,7 +138,8 @@ class SbufSink(wiring.Component):
             m.d.sync += half.eq(~half)
         chosen, place_ = Signal(len(lanes)), Signal(width)
         m.d.comb += [
-            chosen.eq(lane_mask(got.lane, Mux(got.inner, (got.count >> got.size) - 1, 0)[:7], len(lanes))),
+            chosen.eq(lane_mask(
+                got.lane, Mux(got.same, got.others, Mux(got.inner, (got.count >> got.size) - 1, 0))[:7], len(lanes))),
             # Along a lane whole entries are written: what lies beyond the piece is never read.
             place_.eq(Mux(got.inner, ones(got.size) << got.at[:low], -1))]
         for i, lane in enumerate(lanes):

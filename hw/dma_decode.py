@@ -16,7 +16,8 @@ def decode(m, payload):
     """Of an INSN: `source` and `sink` commands, `is_` (op -> bit), `rows`, `from_dram`, `to_dram`, and the fields of
     `gat`. Combinational.
 
-    The stream order of `ld` and `st` cannot be seen in memory, so they go along whichever axis is contiguous in DRAM.
+    The stream order of `ld` and `st` cannot be seen in memory, so they go along whichever axis is contiguous in DRAM,
+    and an `ld` with a partition stride of zero reads once for all partitions.
     """
     f = {op: fields(payload.bits, BY_NAME[op]) for op in OPS}
     is_ = {op: Signal(name=f"is_{op}") for op in OPS}
@@ -32,8 +33,9 @@ def decode(m, payload):
             c.dram.eq(ld.d_addr), c.dsp.eq(ld.d_sp), *(c[f"ds{d}"].eq(getattr(ld, f"d_s{d}")) for d in range(3)),
             c.addr.eq(ld.x_addr), *(c[f"xs{d}"].eq(getattr(ld, f"x_s{d}")) for d in range(3)),
             *(c[f"n{d}"].eq(getattr(ld, f"n{d}")) for d in range(3)), c.p0.eq(ld.p0), c.pn.eq(ld.pn),
-            c.size.eq(size_log2(ld.x_type)), c.inner.eq((ld.d_s2 != 1) & (ld.flag_inner | (ld.d_sp == 1))),
-            c.serial.eq(0), c.rows.eq(rows), c.index.eq(payload.index)]
+            c.size.eq(size_log2(ld.x_type)), c.inner.eq((ld.d_s2 != 1) & (ld.d_sp != 0) & (ld.flag_inner | (ld.d_sp == 1))),
+            c.serial.eq(0), c.same.eq(is_["ld"] & (ld.d_sp == 0) & (ld.pn != 0)), c.rows.eq(rows),
+            c.index.eq(payload.index)]
         with m.If(is_["mv"]):
             m.d.comb += [
                 c.addr.eq(getattr(mv, f"{side}_addr")), *(c[f"xs{d}"].eq(getattr(mv, f"{side}_s{d}")) for d in range(3)),

@@ -9,10 +9,10 @@ from hw.dma_block import block_layout, half_bytes
 
 def piece_layout(config):
     """`count` stream bytes at byte `at` of a half: of one lane, or (`inner`) an element each of the lanes from `lane`.
-    `size`: log2 of the element size; `end` of the block."""
+    `size`: log2 of the element size; `same`: for `others` further lanes too; `end` of the block."""
     return data.StructLayout({
         "lane": 7, "at": (half_bytes(config) - 1).bit_length(), "count": config.axi_bytes.bit_length(), "size": 2,
-        "inner": 1, "end": 1})
+        "inner": 1, "same": 1, "others": 7, "end": 1})
 
 
 def word_layout(config):
@@ -45,8 +45,8 @@ class PieceWalker(wiring.Component):
         next_k = at + (1 << b.size)
         end = Mux(b.inner, inner_end & (next_k == stop), outer_end & (left == 1))
         m.d.comb += [
-            self.out.valid.eq(busy), p.lane.eq(b.p0 + b.pn + 1 - left), p.at.eq(at), p.size.eq(b.size),
-            p.inner.eq(b.inner), p.end.eq(end),
+            self.out.valid.eq(busy), p.lane.eq(b.p0 + Mux(b.same, 0, b.pn + 1 - left)), p.at.eq(at), p.size.eq(b.size),
+            p.inner.eq(b.inner), p.same.eq(b.same), p.others.eq(b.pn), p.end.eq(end),
             p.count.eq(Mux(b.inner, Mux(inner_end, left << b.size, width), Mux(outer_end, row_left, in_entry))),
             self.block.ready.eq(~busy | (end & self.out.ready))]
         with m.If(busy & self.out.ready):
@@ -61,7 +61,7 @@ class PieceWalker(wiring.Component):
             with m.If(end):
                 m.d.sync += busy.eq(0)
         with m.If(self.block.valid & self.block.ready):
-            m.d.sync += [busy.eq(1), b.eq(n), at.eq(n.phase), left.eq(n.pn + 1),
+            m.d.sync += [busy.eq(1), b.eq(n), at.eq(n.phase), left.eq(Mux(n.same, 0, n.pn) + 1),
                          stop.eq(n.phase + (n.count << n.size))]
         return m
 

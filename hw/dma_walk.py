@@ -36,7 +36,8 @@ class RunWalker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         n = self.block.payload
-        outer_n, inner_n = Mux(n.inner, n.count - 1, n.pn), Mux(n.inner, n.pn, n.count - 1)
+        lanes = Mux(n.same, 0, n.pn)
+        outer_n, inner_n = Mux(n.inner, n.count - 1, lanes), Mux(n.inner, lanes, n.count - 1)
         outer_s, inner_s = Mux(n.inner, n.s2, n.sp), Mux(n.inner, n.sp, n.s2)
         line, whole = Signal(), Signal()
         m.d.comb += [line.eq((inner_s == 1) | (inner_n == 0)),
@@ -62,7 +63,7 @@ class RunWalker(wiring.Component):
                 m.d.sync += [count.eq(0), outer_count.eq(outer_count + 1), at.eq(start + outer_step),
                              start.eq(start + outer_step), busy.eq(~outer_end)]
         with m.If(self.block.valid & self.block.ready):
-            elements = Mux(whole, n.count * (n.pn + 1), Mux(line, inner_n + 1, 1))
+            elements = Mux(whole, n.count * (lanes + 1), Mux(line, inner_n + 1, 1))
             m.d.sync += [
                 busy.eq(1), rows.eq(n.rows), last.eq(n.last), index.eq(n.index), p0.eq(n.p0),
                 bytes_.eq(elements << n.size), at.eq(n.dram), start.eq(n.dram),

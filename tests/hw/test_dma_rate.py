@@ -59,3 +59,19 @@ def test_bytes_not_aligned():
     np.testing.assert_array_equal(sbuf, expected)
     assert bus.read_beats <= CONFIG.lanes * 2 * (128 // 16 + 1)
     assert bus.read_cycles[-1] - bus.read_cycles[0] + 1 == bus.read_beats
+
+
+def test_broadcast():
+    """A load with a partition stride of zero reads its row once, whatever order it names."""
+    rng = generator("dma rate broadcast")
+    dut = DmaQueue(CONFIG)
+    for inner, stride in ((False, 1), (True, 1), (True, -2)):
+        sbuf = rng.integers(0, 256, (CONFIG.lanes, 1024), dtype=np.uint8)
+        dram = rng.integers(0, 256, 1024, dtype=np.uint8)
+        values = dict(p0=1, pn=13, n0=1, n1=2, n2=70, x_type=int(DType.BF16), x_addr=6, x_s0=0, x_s1=80, x_s2=1,
+                      d_addr=500, d_s0=0, d_s1=71, d_sp=0, d_s2=stride, inner=inner)
+        expected = sbuf.copy()
+        apply("ld", values, expected, dram)
+        bus = run(dut, [word("ld", **values)], sbuf, dram, rng)
+        np.testing.assert_array_equal(sbuf, expected)
+        assert bus.read_beats <= (2 * 10 + 2 if stride == 1 else 150)
