@@ -30,6 +30,31 @@ def verilog(config):
     return _verilog[config.hash]
 
 
+def layout(config, queues, image, watchdog=reg.DEFAULT_WATCHDOG):
+    """(memory bytes from DRAM_BASE: the DRAM image, then the instructions; {register: value} before the start)."""
+    code, bases, at = [], {}, -(-image.size // PAGE) * PAGE
+    for q, words in queues.items():
+        raw = b"".join(map(to_bytes, words))
+        bases[q] = DRAM_BASE + at
+        code.append((at, raw))
+        at += -(-len(raw) // 64) * 64
+    memory = np.zeros(-(-at // PAGE) * PAGE + PAGE, np.uint8)
+    memory[:image.size] = image
+    for offset, raw in code:
+        memory[offset:offset + len(raw)] = np.frombuffer(raw, np.uint8)
+    registers = {"dram_base": DRAM_BASE, "dram_bytes": image.size, "watchdog": watchdog}
+    for i, q in enumerate(config.queues):
+        registers |= {f"q{i}_base": bases.get(q, DRAM_BASE), f"q{i}_count": len(queues.get(q, ()))}
+    return memory, registers
+
+
+def addressed(name, value):
+    """[(address, 32 bits)] of a register by name; a name with _lo and _hi takes 64 bits."""
+    if name in reg.ADDRESS:
+        return [(reg.ADDRESS[name], value & 0xFFFFFFFF)]
+    return [(reg.ADDRESS[f"{name}_{half}"], value >> shift & 0xFFFFFFFF) for half, shift in (("lo", 0), ("hi", 32))]
+
+
 class RtlCore:
     """One simulated core. Bus options (latency, stall, seed, ...) as in `tb.runner.Rtl.configure`."""
 
@@ -48,12 +73,9 @@ class RtlCore:
         self.rtl.close()
 
     def write(self, name, value):
-        """Write a register by name; a name with _lo and _hi takes 64 bits."""
-        if name in reg.ADDRESS:
-            self.rtl.csr_write(reg.ADDRESS[name], value & 0xFFFFFFFF)
-        else:
-            self.write(f"{name}_lo", value)
-            self.write(f"{name}_hi", value >> 32)
+        """Write a register by name, 32 or 64 bits."""
+        for address, part in addressed(name, value):
+            self.rtl.csr_write(address, part)
 
     def read(self, name):
         """Read a register by name, 32 or 64 bits."""
@@ -77,24 +99,10 @@ class RtlCore:
 
     def load(self, queues, image):
         """Put DRAM image and instructions into memory; set the registers. Returns the memory."""
-        code, bases = [], {}
-        at = -(-image.size // PAGE) * PAGE
-        for q, words in queues.items():
-            raw = b"".join(map(to_bytes, words))
-            bases[q] = DRAM_BASE + at
-            code.append((at, raw))
-            at = -(-(at + len(raw)) // 64) * 64
-        memory = np.zeros(-(-at // PAGE) * PAGE + PAGE, np.uint8)
-        memory[:image.size] = image
-        for offset, raw in code:
-            memory[offset:offset + len(raw)] = np.frombuffer(raw, np.uint8)
+        memory, registers = layout(self.config, queues, image, self.watchdog)
         self.rtl.set_memory(memory, DRAM_BASE)
-        self.write("dram_base", DRAM_BASE)
-        self.write("dram_bytes", image.size)
-        self.write("watchdog", self.watchdog)
-        for i, q in enumerate(self.config.queues):
-            self.write(f"q{i}_base", bases.get(q, DRAM_BASE))
-            self.write(f"q{i}_count", len(queues.get(q, ())))
+        for name, value in registers.items():
+            self.write(name, value)
         return memory
 
     def run_queues(self, queues, image, max_cycles=MAX_CYCLES):
