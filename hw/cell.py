@@ -9,7 +9,8 @@ import re
 from contextlib import contextmanager
 
 from amaranth import ClockSignal, Instance, ResetSignal
-from amaranth.back import verilog
+
+from hw.emit import convert
 
 _active = None
 
@@ -24,7 +25,7 @@ class CellLibrary:
         """Emit `component` as module `name` unless that is done already."""
         if name not in self.modules:
             with _suspended():
-                text = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+                text = convert(component, name)
             header = re.search(rf"^module {re.escape(name)}\((.*?)\);", text, re.M | re.S).group(1)
             ports = {p.strip() for p in header.split(",")}
             self.modules[name] = (text, "clk" in ports, "rst" in ports)

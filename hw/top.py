@@ -4,11 +4,10 @@ import json
 import os
 from pathlib import Path
 
-from amaranth.back import verilog
-
 from hw.cell import collecting, quiet
 from hw.core import Core, axi_master
 from hw.csr import axi_lite
+from hw.emit import convert
 from isa.registers import REGISTERS
 from isa.version import ISA_VERSION
 
@@ -29,8 +28,7 @@ def generate(config):
     """(Verilog text, names of the cell modules) of the whole core; the top module is called `top`."""
     core = Core(config)
     with collecting() as cells:
-        text = verilog.convert(core, name=TOP, emit_src=False, strip_internal_attrs=True,
-                               ports=[getattr(core, n) for n, _, _ in ports(config)])
+        text = convert(core, TOP, ports=[getattr(core, n) for n, _, _ in ports(config)])
     return cells.text + text, sorted(cells.modules)
 
 

@@ -1,0 +1,27 @@
+"""Verilog text from a component, with one repair.
+
+Where part of a signal is constant, the Verilog writer emits `always @*` around an assignment that reads nothing. By
+the language's rules such a block never runs, so in simulation the constant is never there (synthesis sees it). Each
+one gets something to be sensitive to: a register that is initialised and never changes, which triggers the block once.
+"""
+
+import re
+
+from amaranth.back import verilog
+
+DUMMY = "emit_once"
+NEVER_RUNS = re.compile(r"^  always @\*\n    ([^\n=]+= (?:\d+'[shbdo]+[0-9a-fxz]+|\{[^a-zA-Z\\$}]*\}));$", re.M)
+MODULE = re.compile(r"^module .*?^endmodule", re.M | re.S)
+
+
+def run_constants(text):
+    """`text` in which every process of one constant assignment runs once at the start."""
+    def module(match):
+        body, count = NEVER_RUNS.subn(rf"  always @* begin\n    if ({DUMMY}) begin end\n    \1;\n  end", match[0])
+        return body.replace(");", f");\n  reg {DUMMY} = 0;", 1) if count else body
+    return MODULE.sub(module, text)
+
+
+def convert(component, name, **options):
+    """Verilog of `component` as module `name`."""
+    return run_constants(verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True, **options))
