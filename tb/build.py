@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from sw.errors import HostError
 from tb import verilator
 from tb.cache import Cache, digest
 
@@ -26,7 +27,7 @@ JOBS = 2
 EMPTY = {"top.v": "module top (input clk, output q);\n  assign q = clk;\nendmodule\n"}
 
 
-class BuildError(RuntimeError):
+class BuildError(HostError):
     """Verilator or the compiler refused the design; the message holds the end of what it said."""
 
 

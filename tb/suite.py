@@ -8,6 +8,7 @@ import numpy as np
 from isa.config import preset
 from isa.dtypes import DType
 from sw.asm import assemble_file
+from sw.cli_run import random_values
 from sw.compiler import Dense, compile_dense, compile_matmul
 from tb import digits
 
@@ -22,15 +23,6 @@ class Case:
     inputs: dict
     macs: int
     check: object = None
-
-
-def random_values(rng, shape, dtype):
-    """Values of the type; integers over their whole range."""
-    dtype = DType.parse(dtype)
-    if dtype.is_int:
-        info = np.iinfo(dtype.numpy)
-        return rng.integers(info.min, info.max + 1, shape).astype(dtype.numpy)
-    return rng.standard_normal(shape).astype(dtype.numpy)
 
 
 def matmul(config, m, k, n, dtype, out_dtype="fp32"):
@@ -77,7 +69,7 @@ def assembly(path):
     """A hand-written program of `examples/`, on random inputs."""
     program = assemble_file(Path(__file__).parent.parent / path)
     rng = np.random.default_rng(0)
-    inputs = {n: random_values(rng, t.shape, t.dtype.label) for n, t in program.tensors.items() if t.role == "input"}
+    inputs = {n: random_values(rng, t.shape, t.dtype) for n, t in program.tensors.items() if t.role == "input"}
     return Case(path, program.config, program, inputs, 0)
 
 

