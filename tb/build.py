@@ -71,6 +71,8 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
                   *(part for item in (*sorted(files.items()), *runner.items()) for part in item)])
 
     def make(work):
+        if trace == "fst":
+            _check_fst(work, tools)  # before the minutes that a build takes
         for name, text in {**files, **runner, "control.vlt": control}.items():
             (work / name).write_text(text)
         with open(work / "build.log", "w") as log:
@@ -89,8 +91,6 @@ def _runtime(trace, cache, tools):
     flags = (*VERILATOR_FLAGS, *TRACES[trace])
 
     def make(work):
-        if trace == "fst":
-            _check_fst(work, tools)
         (work / "top.v").write_text(EMPTY["top.v"])
         with open(work / "build.log", "w") as log:
             _verilate(work, ["top.v"], flags, tools, log)

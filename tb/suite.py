@@ -12,6 +12,9 @@ from sw.cli_run import random_values
 from sw.compiler import Dense, compile_dense, compile_matmul
 from tb import digits
 
+ROOT = Path(__file__).parent.parent
+EXAMPLES = tuple(sorted(str(p.relative_to(ROOT)) for p in (ROOT / "examples").glob("*.sys")))  # hand-written assembly
+
 
 @dataclass(frozen=True)
 class Case:
@@ -67,7 +70,7 @@ def digits_case(config, dtype):
 
 def assembly(path):
     """A hand-written program of `examples/`, on random inputs."""
-    program = assemble_file(Path(__file__).parent.parent / path)
+    program = assemble_file(ROOT / path)
     rng = np.random.default_rng(0)
     inputs = {n: random_values(rng, t.shape, t.dtype) for n, t in program.tensors.items() if t.role == "input"}
     return Case(path, program.config, program, inputs, 0)
@@ -75,8 +78,7 @@ def assembly(path):
 
 def cases():
     """All programs, the quick configurations first."""
-    yield assembly("examples/add.sys")
-    yield assembly("examples/relu_matmul.sys")
+    yield from map(assembly, EXAMPLES)
     yield matmul("tiny", 37, 101, 53, "fp32")
     yield matmul("tiny", 1, 1, 1, "bf16")
     yield matmul("tiny", 24, 1100, 9, "fp16")
