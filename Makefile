@@ -1,6 +1,7 @@
 # Systolith. `make help` lists everything; each target sets up what it needs.
 VENV   := .venv
 PY     := $(VENV)/bin/python
+PYTHON ?= python3
 CONFIG ?= base
 STAMP  := $(VENV)/.ready
 
@@ -12,10 +13,11 @@ help: ## list the targets
 
 setup: $(STAMP) ## make the virtual environment and check the system tools
 $(STAMP): pyproject.toml scripts/setup.sh
-	@bash scripts/setup.sh $(VENV)
+	@rm -f $@
+	@PYTHON=$(PYTHON) bash scripts/setup.sh $(VENV)
 	@touch $@
 
-sim: $(STAMP) ## RTL regression: the program suite on Verilator against golden, one table
+sim: $(STAMP) ## write the RTL, run the cocotb regression and the program suite against golden: one table
 	$(PY) -W ignore -m tb.sim
 
 test: $(STAMP) ## everything to run before landing

@@ -1,15 +1,9 @@
-"""Verilog of a configuration: the core with every cell emitted once, its ports, and a manifest."""
-
-import json
-import os
-from pathlib import Path
+"""Verilog of a configuration: the core with every cell emitted once, and its ports."""
 
 from hw.cell import collecting, quiet
 from hw.core import Core, axi_master
 from hw.csr import axi_lite
 from hw.emit import convert
-from isa.registers import REGISTERS
-from isa.version import ISA_VERSION
 
 TOP = "top"
 
@@ -30,23 +24,3 @@ def generate(config):
     with collecting() as cells:
         text = convert(core, TOP, ports=[getattr(core, n) for n, _, _ in ports(config)])
     return cells.text + text, sorted(cells.modules)
-
-
-def write_verilog(config, folder):
-    """Write `top.v`, `ports.json` and `manifest.json` into `folder`, each whole or not at all; returns their paths."""
-    text, cells = generate(config)
-    manifest = {"config": config.to_json(), "config_hash": f"{config.hash:#018x}", "isa_version": ISA_VERSION,
-                "top": TOP, "cells": cells,
-                "registers": [{"name": r.name, "address": r.addr, "access": r.access, "doc": r.doc}
-                              for r in REGISTERS]}
-    listing = [{"name": n, "direction": d, "bits": b} for n, d, b in ports(config)]
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, content in ((f"{TOP}.v", text), ("ports.json", json.dumps(listing, indent=1)),
-                          ("manifest.json", json.dumps(manifest, indent=1))):
-        partial = folder / f".{name}.{os.getpid()}"
-        partial.write_text(content)
-        partial.replace(folder / name)
-        written.append(folder / name)
-    return written

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 INSTRUCTION_BITS = 512
 INSTRUCTION_BYTES = INSTRUCTION_BITS // 8
+DRAM_ADDR_BITS = 48
 WAITS = 8  # seven queues and the external count
 
 
@@ -97,6 +98,6 @@ def tensor(name, space=True, bits=18, type_=True, stride_bits=18):
 
 def dram(name, dims):
     """A DRAM operand: byte offset from `dram_base` and strides in elements; `dims` names the strides."""
-    return [Field(f"{name}_addr", 48, f"{name}: byte offset in DRAM"),
+    return [Field(f"{name}_addr", DRAM_ADDR_BITS, f"{name}: byte offset in DRAM"),
             *(Field(f"{name}_s{d}", 32, f"{name}: stride of {'the partitions' if d == 'p' else f'axis {d}'}, elements",
                     signed=True) for d in dims)]

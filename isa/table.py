@@ -8,7 +8,7 @@ Encoder, decoder, Amaranth views, assembler, disassembler, legality, manual and 
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from isa.fields import HEAD, HEAD_BITS, INSTRUCTION_BITS, Field, dram, partitions, place, shape, tensor
+from isa.fields import DRAM_ADDR_BITS, HEAD, HEAD_BITS, INSTRUCTION_BITS, Field, dram, partitions, place, shape, tensor
 
 PE, ACT, VEC, DMA, ANY = "pe", "act", "vec", "dma", "any"
 
@@ -174,12 +174,12 @@ INSTRUCTIONS = tuple(_make(*args, **kw) for args, kw in (
       "DRAM e[i, j, k] = DRAM d[i, j, k]."),
      dict(rules=[_r("types", "x_type", ALL_TYPES)])),
     (("gat", 0x44, DMA,
-      [*_DMA_SIDE, Field("d_addr", 48, "byte offset of row 0"), Field("row_stride", 32, "elements", signed=True),
+      [*_DMA_SIDE, Field("d_addr", DRAM_ADDR_BITS, "byte offset of row 0"), Field("row_stride", 32, "elements", signed=True),
        Field("row_limit", 32, "number of rows"), Field("i_addr", 18, "SBUF address of each partition's int32 row")],
       "SBUF x[p] = contiguous DRAM row number index[p]; a row beyond the limit traps, or is skipped with `skip`."),
      dict(flags=("skip",), rules=[PART, *_operand("x", space=False), _r("aligned", "i_addr", 4)])),
     (("sca", 0x45, DMA,
-      [*_DMA_SIDE, Field("d_addr", 48, "byte offset of row 0"), Field("row_stride", 32, "elements", signed=True),
+      [*_DMA_SIDE, Field("d_addr", DRAM_ADDR_BITS, "byte offset of row 0"), Field("row_stride", 32, "elements", signed=True),
        Field("row_limit", 32, "number of rows"), Field("i_addr", 18, "SBUF address of each partition's int32 row")],
       "contiguous DRAM row number index[p] = SBUF x[p]; limits as for gat."),
      dict(flags=("skip",), rules=[PART, *_operand("x", space=False), _r("aligned", "i_addr", 4)])),

@@ -20,11 +20,10 @@ from isa.dtypes import DType
 from sw.asm_lex import FLOAT_NAMES, TOKEN, Expressions, suggestion
 from sw.asm_syntax import SPACES, TYPES
 from sw.asm_tensors import Tensor
-from sw.program import ROLES
+from sw.program import DRAM_END, ROLES
 
 MEMORIES = ("dram", "sbuf", "psum")
 DRAM_ALIGN = 64
-DRAM_END = 1 << 48
 TAGS = 1 << 16
 RESERVED = {*SPACES, *TYPES, *FLOAT_NAMES, "dram", "part", "none", "hex", "fill", "iota"}
 

@@ -4,6 +4,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
+from isa.fields import INSTRUCTION_BITS
 from sw.errors import AsmError
 
 TOKEN = re.compile(r"""
@@ -15,6 +16,9 @@ TOKEN = re.compile(r"""
   | (?P<punct>[:=()\[\],@+*\-])
 """, re.VERBOSE)
 SHORT = 3
+SHOWN = 60        # columns of a long line on each side of a mistake
+MAX_DIGITS = 155  # as many decimal digits as 512 bits have
+MAX_DEPTH = 50    # parentheses and signs inside each other
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Token:
 
     @property
     def shown(self):
-        return "the end of the line" if self.kind == "end" else repr(self.text)
+        return "the end of the line" if self.kind == "end" else repr(self.text[:SHOWN])
 
 
 def suggestion(word, choices):
@@ -61,7 +65,10 @@ class Line:
         """An AsmError at a token, a column, or the current token, with the line and a mark below it."""
         where = self.peek() if where is None else where
         column, width = (where, 1) if isinstance(where, int) else (where.column, max(1, len(where.text)))
-        return AsmError(f"{self.place}:{column}: {message}\n    {self.text}\n    {' ' * (column - 1)}{'^' * width}")
+        first = max(0, column - 1 - SHOWN) if len(self.text) > 2 * SHOWN else 0
+        shown = "".join(c if c.isprintable() else " " for c in self.text[first:first + 2 * SHOWN])
+        return AsmError(f"{self.place}:{column}: {message}\n    {shown}\n    {' ' * (column - 1 - first)}"
+                        f"{'^' * min(width, SHOWN)}")
 
     def expected(self, what, where=None, choices=()):
         """An AsmError: `what` was expected, the current token came."""
@@ -113,9 +120,11 @@ class Line:
         return out
 
 
-def number(token):
-    """Value of a number token: an int, or a float if it has a point or an exponent."""
-    text = token.text.lower()
+def number(line):
+    """Takes a number token; its value is an int, or a float if it has a point or an exponent."""
+    text = line.next().text.lower()
+    if len(text) > MAX_DIGITS:
+        raise line.error(f"a number of {len(text)} characters: at most {MAX_DIGITS}", line.tokens[line.at - 1])
     if text.startswith("0x"):
         return int(text, 16)
     return float(text) if "." in text or "e" in text else int(text)
@@ -125,10 +134,11 @@ FLOAT_NAMES = {"inf": float("inf"), "nan": float("nan")}
 
 
 class Expressions:
-    """+, -, * over numbers, parentheses and the named constants in `constants`."""
+    """+, -, * over numbers, parentheses and the named constants in `constants`. Integers have at most 512 bits."""
 
     def __init__(self, constants):
         self.constants = constants
+        self.depth = 0
 
     def value(self, line):
         """An int or a float."""
@@ -146,12 +156,24 @@ class Expressions:
         return value
 
     def _product(self, line):
-        total = self.atom(line)
+        start, total = line.peek(), self.atom(line)
         while line.accept("*"):
             total *= self.atom(line)
+            if isinstance(total, int) and total.bit_length() > INSTRUCTION_BITS:
+                raise line.error(f"the product has {total.bit_length()} bits: at most {INSTRUCTION_BITS}", start)
         return total
 
     def atom(self, line):
+        """A number, a constant, a sign and an atom, or a value in parentheses."""
+        if self.depth == MAX_DEPTH:
+            raise line.error(f"more than {MAX_DEPTH} parentheses and signs inside each other")
+        self.depth += 1
+        try:
+            return self._atom(line)
+        finally:
+            self.depth -= 1
+
+    def _atom(self, line):
         token = line.peek()
         if line.accept("-"):
             return -self.atom(line)
@@ -160,7 +182,7 @@ class Expressions:
             line.expect(")")
             return value
         if token.kind == "number":
-            return number(line.next())
+            return number(line)
         if token.kind == "name":
             if token.text in self.constants:
                 return self.constants[line.next().text]

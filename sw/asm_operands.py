@@ -166,7 +166,7 @@ class OperandReader:
             raise line.error(f"expected a number, found the tensor {token.text!r}; did you mean "
                              f"'part:{token.text}' (one value a partition)?", token)
         if token.kind == "number" and token.text[:2] in ("0x", "0X"):
-            return Scalar(token, Mode.IMM, number(line.next()))
+            return Scalar(token, Mode.IMM, number(line))
         return Scalar(token, Mode.IMM, number=self.expressions.value(line))
 
     def _type(self, line):

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from isa.dtypes import DType
+from isa.fields import DRAM_ADDR_BITS
 from isa.ops import AluOp, Func
 from isa.table import BY_NAME, Acc, Mode
 
-DRAM_ADDRESS_BITS = 48
 TABLES = {f"table{i}": 8 + i for i in range(4)}
 TYPES = {t.label: int(t) for t in DType}
 SPACES = {"sbuf": 0, "psum": 1}
@@ -72,7 +72,7 @@ def _one(name, placed):
         stem = name[:-len("_addr")]
         strides = tuple(f"{stem}_s{d}" for d in ("", "p", "0", "1", "2") if f"{stem}_s{d}" in placed)
         if strides:
-            kind = "dram" if placed[name].bits == DRAM_ADDRESS_BITS else "tensor"
+            kind = "dram" if placed[name].bits == DRAM_ADDR_BITS else "tensor"
             parts = {k: f"{stem}_{k}" for k in ("type", "space", "mode", "imm") if f"{stem}_{k}" in placed}
             return Operand(stem, kind, (name,), strides, psum="PSUM" in placed[name].doc, **parts)
     if f"{name}_mode" in placed:

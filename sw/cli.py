@@ -1,10 +1,10 @@
 """The command line: `python -m sw.cli` (or `systolith`, where it is installed).
 
-Exit status: 0 all is well; 1 the program failed, or its results differ; 2 the input is wrong.
+Exit status: 0 all is well; 1 the program failed, or its results differ; 2 the input is wrong; 3 this machine cannot (a
+tool, a folder, memory); 130 interrupted.
 """
 
 import sys
-import zlib
 from collections import Counter
 from enum import Enum
 from pathlib import Path
@@ -15,16 +15,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from isa.config import PRESETS, ConfigError, preset
+from isa.config import PRESETS, preset
 from isa.encode import decode
-from isa.memory import MachineError
+from isa.registers import DEFAULT_WATCHDOG
 from sw.asm import assemble_file
-from sw.device import Device
+from sw.cli_run import DEAD, bus_options, check_writable, counters_table, outputs_table, read_inputs
+from sw.device import Device, check_inputs
 from sw.disasm import disassemble
-from sw.errors import InputError, SystolithError, TrapError
+from sw.errors import InputError
+from sw.exit_status import FAILED, INTERRUPTED, guarded
+from sw.files import whole, write_whole
 from sw.program import Program
 
-FAILED, BAD_INPUT = 1, 2
 EXAMPLE = "Example:  systolith "
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Systolith: assemble, explain and run programs, and write the hardware.",
@@ -71,64 +73,7 @@ def disasm(program: Annotated[Path, typer.Argument(help="program file, or assemb
     if output is None:
         print(text, end="")
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror}") from error
-
-
-def read_inputs(program, given, seed):
-    """Arrays by name: files as `name=file.npy`, the rest random."""
-    rng, out = np.random.default_rng(seed), {}
-    wanted = {n: t for n, t in program.tensors.items() if t.role == "input"}
-    for name, t in wanted.items():
-        if t.dtype.is_int:
-            info = np.iinfo(t.dtype.numpy)
-            out[name] = rng.integers(info.min, info.max + 1, t.shape).astype(t.dtype.numpy)
-        else:
-            out[name] = rng.standard_normal(t.shape).astype(np.float32).astype(t.dtype.numpy)
-    for text in given:
-        name, mark, file = text.partition("=")
-        if not mark or name not in wanted:
-            raise InputError(f"--input {text}: must be NAME=FILE.npy with one of: {', '.join(wanted) or 'no inputs'}")
-        try:
-            array = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"--input {text}: cannot be read: {error}") from error
-        out[name] = _typed(array, wanted[name])
-    return out
-
-
-def _typed(array, tensor):
-    """The array, with the name of a small float type that .npy files cannot say."""
-    array = np.asarray(array)
-    wanted = np.dtype(tensor.dtype.numpy)
-    return array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
-
-
-def _outputs(results):
-    """(Table of the outputs, all equal)."""
-    out = Table("output", "type", "shape", "smallest", "largest", "CRC-32", *(["RTL"] if len(results) > 1 else []))
-    first, equal = results[0], True
-    for name, array in first.outputs.items():
-        values = array.astype(np.float64)
-        row = [name, str(array.dtype), str(array.shape), f"{values.min():.6g}", f"{values.max():.6g}",
-               f"{zlib.crc32(array.tobytes()):08x}"]
-        if len(results) > 1:
-            other = results[1].outputs[name]
-            wrong = int(np.sum(np.frombuffer(array.tobytes(), np.uint8) != np.frombuffer(other.tobytes(), np.uint8)))
-            equal &= not wrong
-            row.append(f"{wrong} bytes differ" if wrong else "equal")
-        out.add_row(*row)
-    return out, equal
-
-
-def _counters(result):
-    table = Table("queue", "completed", "busy cycles", "stalled cycles", title=f"{result.cycles:,} cycles")
-    for queue, counts in result.counters.items():
-        if isinstance(counts, dict):
-            table.add_row(queue, *(f"{counts[n]:,}" for n in ("done", "busy", "stall")))
-    return table
+    write_whole(output, text)
 
 
 @app.command(epilog=EXAMPLE + "run examples/add.sys --backend both --latency 40 --stalls 0.2 --seed 7")
@@ -136,44 +81,46 @@ def run(program: Annotated[Path, typer.Argument(help="assembly or program file")
         backend: Annotated[Backend, typer.Option(help="golden model, RTL on Verilator, or both, compared")] =
         Backend.golden,
         config: Config = None,
-        latency: Annotated[int, typer.Option(min=1, help="RTL: cycles from a read request to its data")] = 20,
-        stalls: Annotated[float, typer.Option(min=0, max=0.95, help="RTL: how often the bus is not ready")] = 0.0,
+        inputs: Annotated[Optional[list[str]], typer.Option("--input", help="NAME=FILE.npy, or FILE.npz for all; what is "
+                                                            "not given is random")] = None,
+        save: Annotated[Optional[Path], typer.Option(help="write the outputs to this .npz")] = None,
         seed: Annotated[int, typer.Option(min=0, help="random inputs, order of queues, bus")] = 0,
-        trace: Annotated[Optional[Path], typer.Option(help="RTL: waveform file, .fst or .vcd")] = None,
-        inputs: Annotated[Optional[list[str]], typer.Option("--input", help="NAME=FILE.npy; others are random")] = None,
-        save: Annotated[Optional[Path], typer.Option(help="write the outputs to this .npz")] = None):
+        latency: Annotated[int, typer.Option(min=1, help="RTL: cycles from a read request to its data")] = 20,
+        jitter: Annotated[int, typer.Option(min=0, help="RTL: most further cycles of latency, random")] = 0,
+        stalls: Annotated[float, typer.Option(min=0, max=0.95, help="RTL: how often the bus is not ready")] = 0.0,
+        bus_error: Annotated[Optional[str], typer.Option(help="RTL: FIRST:END, DRAM offsets that answer with an error")]
+        = None,
+        bus_dead: Annotated[Optional[str], typer.Option(help="RTL: what the bus never answers: " + ", ".join(DEAD))] = None,
+        watchdog: Annotated[int, typer.Option(min=0, max=0xFFFFFFFF, help="RTL: cycles without progress before a trap; 0: "
+                                              "never")] = DEFAULT_WATCHDOG,
+        trace: Annotated[Optional[Path], typer.Option(help="RTL: waveform file, .fst or .vcd")] = None):
     """Run a program and show its outputs."""
     if trace is not None and backend == Backend.golden:
         raise InputError("--trace needs --backend rtl or both")
+    if save is not None:
+        check_writable(save)
     loaded = load(program, config)
-    arrays = read_inputs(loaded, inputs or (), seed)
+    arrays = check_inputs(loaded, read_inputs(loaded, inputs or (), seed))
+    if backend == Backend.both and not any(t.role == "output" for t in loaded.tensors.values()):
+        raise InputError(f"{program}: the program has no outputs to compare")
     results, screen = [], console()
     for name in ("golden", "rtl") if backend == Backend.both else (backend.value,):
         options = {"seed": seed}
         if name == "rtl":
-            options |= {"latency": latency, "stall": stalls, **({"trace": str(trace)} if trace else {})}
+            options = bus_options(latency, jitter, stalls, seed, watchdog, bus_error, bus_dead, trace)
         with Device(loaded.config, name, **options) as device:
             results.append(device.run(loaded, arrays))
-    if backend == Backend.both and not results[0].outputs:
-        raise InputError(f"{program}: the program has no outputs to compare")
-    table, equal = _outputs(results)
+    table, equal = outputs_table(results)
     table.title = f"{program.name} on {loaded.config.name}, {backend.value}, seed {seed}"
     screen.print(table)
     if results[-1].cycles is not None:
-        screen.print(_counters(results[-1]))
+        screen.print(counters_table(results[-1]))
     if save is not None:
-        _save(save, results[-1].outputs)
+        with whole(save) as stream:
+            np.savez(stream, **results[-1].outputs)
     if not equal:
         print("systolith: RTL and golden model differ", file=sys.stderr)
         raise typer.Exit(FAILED)
-
-
-def _save(path, outputs):
-    try:
-        with open(path, "wb") as stream:
-            np.savez(stream, **outputs)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 @app.command(epilog=EXAMPLE + "verilog tiny build/tiny")
@@ -182,7 +129,7 @@ def verilog(config: Annotated[str, typer.Argument(help="configuration: " + ", ".
     """Write the Verilog of a configuration: top.v, ports.json, manifest.json."""
     chosen = preset(config)
     from tb.generate import write_verilog
-    for path in write_verilog(chosen, folder or Path("build") / config):
+    for path in write_verilog(chosen, folder or Path("build") / config):  # half a minute, the first time
         print(path)
 
 
@@ -218,14 +165,14 @@ def _configurations():
 
 def main(arguments=None):
     """Run the command line; returns the exit status."""
-    try:
-        return app(arguments, standalone_mode=True, prog_name="systolith")
-    except (TrapError, MachineError) as error:
-        print(f"systolith: {error}", file=sys.stderr)
-        return FAILED
-    except (SystolithError, ConfigError) as error:
-        print(f"systolith: {error}", file=sys.stderr)
-        return BAD_INPUT
+    def call():
+        try:
+            return app(arguments, standalone_mode=True, prog_name="systolith")
+        except SystemExit as end:  # typer's own way to end, also after Ctrl-C
+            if end.code == INTERRUPTED:
+                raise KeyboardInterrupt from None
+            return end.code
+    return guarded(call)
 
 
 if __name__ == "__main__":

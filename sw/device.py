@@ -14,6 +14,7 @@ import numpy as np
 
 from isa.machine import Machine
 from sw.errors import InputError
+from sw.progress import task
 
 BACKENDS = ("golden", "rtl")
 DRAM_SLACK = 4096  # bytes beyond the last tensor: an access there is an error all the same
@@ -125,5 +126,6 @@ class _Golden:
             machine.running_sum = self.machine.running_sum
         self.machine = machine
         machine.dram.data[0], machine.dram.written[0] = image, known
-        machine.run(program.queues, seed=self.seed, source=program.source)
+        with task(f"golden model of {self.config.name}"):
+            machine.run(program.queues, seed=self.seed, source=program.source)
         return RunResult(outputs_of(program, machine.dram.data[0]), dram=machine.dram.data[0].copy())

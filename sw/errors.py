@@ -25,6 +25,10 @@ class InputError(SystolithError):
     """Inputs that do not match a program or device."""
 
 
+class HostError(SystolithError):
+    """This machine cannot: a tool is missing or fails, a folder cannot be written, memory is short."""
+
+
 class TrapError(SystolithError):
     """The core stopped with a report, or does not answer."""
 

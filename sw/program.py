@@ -6,22 +6,21 @@ ISA version, configuration and its hash, tensors, source map and a SHA-256 over 
 
 import hashlib
 import json
-import os
-import zipfile
-import zlib
+import math
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from isa.config import Config, ConfigError
 from isa.dtypes import DType
 from isa.encode import from_bytes, to_bytes
-from isa.fields import INSTRUCTION_BYTES
+from isa.fields import DRAM_ADDR_BITS, INSTRUCTION_BYTES
 from isa.version import ISA_VERSION
 from sw.errors import ProgramError
+from sw.files import DAMAGED, reason, whole
 
 ROLES = ("input", "output", "const", "temp")
+DRAM_END = 1 << DRAM_ADDR_BITS
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class DramTensor:
 
     @property
     def bytes(self):
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.size_bytes
+        return math.prod(self.shape) * self.dtype.size_bytes
 
 
 @dataclass
@@ -51,7 +50,6 @@ class Program:
 
     def save(self, path):
         """Write the file, whole or not at all."""
-        path = Path(path)
         arrays = {f"queue_{q}": np.frombuffer(b"".join(map(to_bytes, words)), np.uint8).reshape(-1, INSTRUCTION_BYTES)
                   for q, words in self.queues.items()}
         arrays |= {f"const_{n}": np.frombuffer(np.ascontiguousarray(a).tobytes(), np.uint8)
@@ -62,14 +60,8 @@ class Program:
                   "source": list(self.source)}
         header["sha256"] = _digest(arrays, header)
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with open(partial, "wb") as stream:
-                np.savez_compressed(stream, **arrays)
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise ProgramError(f"{path}: cannot be written: {error.strerror}") from error
+        with whole(path, ProgramError) as stream:
+            np.savez_compressed(stream, **arrays)
 
     @classmethod
     def load(cls, path, config=None):
@@ -80,9 +72,8 @@ class Program:
             header = dict(json.loads(arrays.pop("header").tobytes()))
         except FileNotFoundError:
             raise ProgramError(f"{path}: no such file") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, NotImplementedError, RuntimeError,
-                zipfile.BadZipFile, zlib.error) as error:
-            raise ProgramError(f"{path}: not a program file, or truncated or corrupted ({error})") from error
+        except DAMAGED as error:
+            raise ProgramError(f"{path}: not a program file, or truncated or corrupted ({reason(error)})") from error
         return cls._from(path, arrays, header, config)
 
     @classmethod
@@ -99,7 +90,7 @@ class Program:
             queues = {n[6:]: [from_bytes(row) for row in a] for n, a in arrays.items() if n.startswith("queue_")}
             tensors = {t["name"]: DramTensor(t["name"], DType.parse(t["dtype"]), tuple(t["shape"]), t["offset"],
                                              t["role"]) for t in header["tensors"]}
-            _check(own, queues, tensors)
+            _check(own, queues, tensors, arrays)
             constants = {n: arrays[f"const_{n}"].view(t.dtype.numpy).reshape(t.shape)
                          for n, t in tensors.items() if f"const_{n}" in arrays}
             source = list(header["source"])
@@ -111,14 +102,18 @@ class Program:
         return cls(own, queues, tensors, constants, source)
 
 
-def _check(config, queues, tensors):
-    """ValueError for what no program may have: queues that the configuration lacks, tensors that cannot be placed."""
+def _check(config, queues, tensors, arrays):
+    """ValueError for what no program may have: queues that the configuration lacks, tensors that cannot be placed, const
+    tensors without values."""
     for name in queues:
         if name not in config.queues:
             raise ValueError(f"queue {name!r} does not exist in configuration {config.name}")
     for t in tensors.values():
-        if t.role not in ROLES or t.offset < 0 or min(t.shape, default=1) < 1:
+        whole = all(type(n) is int for n in (t.offset, *t.shape))
+        if not whole or t.role not in ROLES or t.offset < 0 or min(t.shape, default=1) < 1 or t.offset + t.bytes > DRAM_END:
             raise ValueError(f"tensor {t.name!r}: role {t.role!r}, offset {t.offset}, shape {t.shape}")
+        if t.role == "const" and f"const_{t.name}" not in arrays:
+            raise ValueError(f"tensor {t.name!r} is const and has no values")
 
 
 def _digest(arrays, header):

@@ -5,7 +5,6 @@ the native runner's, traces off. Results are compared with float64 before they c
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -15,6 +14,9 @@ from rich.table import Table
 
 from isa.dtypes import DType
 from sw.device import Device
+from sw.exit_status import guarded
+from sw.files import write_whole
+from sw.progress import say
 from tb.suite import matmul
 
 LATENCY = 60
@@ -43,7 +45,7 @@ def main(longest):
         if n > longest:
             continue
         case = matmul(config, n, n, n, DType.parse(dtype).label)
-        print(f"systolith: {config}: {case.name}", file=sys.stderr, flush=True)
+        say(f"{config}: {case.name}")
         if config not in devices:
             devices[config] = Device(case.config, "rtl", latency=LATENCY)
         entry = measure(case, devices[config])
@@ -54,10 +56,8 @@ def main(longest):
         device.close()
     Console(width=100).print(table)
     OUT.parent.mkdir(exist_ok=True)
-    partial = OUT.with_name(f".{OUT.name}.{os.getpid()}")
-    partial.write_text(json.dumps(entries, indent=1) + "\n")
-    partial.replace(OUT)
+    write_whole(OUT, json.dumps(entries, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 512)
+    sys.exit(guarded(lambda: main(int(sys.argv[1]) if len(sys.argv) > 1 else 512)))

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from sw.errors import HostError
 from tb import verilator
 from tb.cache import Cache, digest
 
@@ -26,7 +27,7 @@ JOBS = 2
 EMPTY = {"top.v": "module top (input clk, output q);\n  assign q = clk;\nendmodule\n"}
 
 
-class BuildError(RuntimeError):
+class BuildError(HostError):
     """Verilator or the compiler refused the design; the message holds the end of what it said."""
 
 
@@ -70,6 +71,8 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
                   *(part for item in (*sorted(files.items()), *runner.items()) for part in item)])
 
     def make(work):
+        if trace == "fst":
+            _check_fst(work, tools)  # before the minutes that a build takes
         for name, text in {**files, **runner, "control.vlt": control}.items():
             (work / name).write_text(text)
         with open(work / "build.log", "w") as log:
@@ -88,8 +91,6 @@ def _runtime(trace, cache, tools):
     flags = (*VERILATOR_FLAGS, *TRACES[trace])
 
     def make(work):
-        if trace == "fst":
-            _check_fst(work, tools)
         (work / "top.v").write_text(EMPTY["top.v"])
         with open(work / "build.log", "w") as log:
             _verilate(work, ["top.v"], flags, tools, log)

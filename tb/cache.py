@@ -9,17 +9,19 @@ import fcntl
 import hashlib
 import os
 import shutil
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+
+from sw.errors import HostError
+from sw.progress import say, task
 
 DEFAULT = Path(__file__).resolve().parent.parent / "build" / "cache"
 WAIT_SECONDS = 1800
 POLL_SECONDS = 0.1
 
 
-class CacheError(RuntimeError):
+class CacheError(HostError):
     """The cache folder cannot be used; the message names it and the variable that moves it."""
 
 
@@ -30,11 +32,6 @@ def digest(parts):
         raw = part if isinstance(part, bytes) else str(part).encode()
         h.update(len(raw).to_bytes(8, "little") + raw)
     return h.hexdigest()[:32]
-
-
-def progress(text):
-    """One line for the person who waits."""
-    print(f"systolith: {text}", file=sys.stderr, flush=True)
 
 
 class Cache:
@@ -64,17 +61,14 @@ class Cache:
             except OSError as error:
                 raise self._unusable(error) from error
             try:
-                self._build(work, build, label)
+                with task(f"building {label} in {self.root}", announce=True):
+                    build(work)
                 work.rename(final)
+            except OSError as error:
+                raise self._unusable(error) from error
             finally:
                 shutil.rmtree(work, ignore_errors=True)
         return final
-
-    def _build(self, work, build, label):
-        progress(f"building {label} in {work} ...")
-        start = time.monotonic()
-        build(work)
-        progress(f"built {label} in {time.monotonic() - start:.1f} s")
 
     def _unusable(self, error):
         return CacheError(f"cannot write the build cache {self.root}: {error}. "
@@ -90,7 +84,7 @@ class Cache:
                 break
             except BlockingIOError as error:
                 if not told:
-                    progress(f"waiting for another process that builds {label} ({lock.name})")
+                    say(f"waiting for another process that builds {label} ({lock.name})")
                     told = True
                 if time.monotonic() > deadline:
                     raise CacheError(f"waited {WAIT_SECONDS} s for {lock.name}; another process holds it") from error

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sw.errors import SystolithError
 from tb import verilator
 from tb.cache import Cache, digest
 
@@ -33,7 +34,7 @@ FLAGS = ("--no-public-flat-rw", "-O3", "--x-assign", "fast", "--x-initial", "fas
 LOG_TAIL = 4000
 
 
-class CocotbError(RuntimeError):
+class CocotbError(SystolithError):
     """The bench did not build, did not run, or a test in it failed; the message has the end of its log."""
 
 

@@ -5,12 +5,13 @@ import time
 import numpy as np
 
 from hw.array import ROW
-from hw.top import generate
 from isa import registers as reg
 from isa.encode import to_bytes
 from isa.version import ISA_VERSION
 from sw.device import RunResult, outputs_of
 from sw.errors import TrapError
+from sw.progress import task
+from tb.generate import generated
 from tb.runner import Rtl
 
 DRAM_BASE = 0x1_0000_0000
@@ -24,9 +25,9 @@ _verilog = {}
 
 
 def verilog(config):
-    """Verilog text of a configuration; generated once a process."""
+    """Verilog text of a configuration; read once a process."""
     if config.hash not in _verilog:
-        _verilog[config.hash] = generate(config)[0]
+        _verilog[config.hash] = generated(config)[0]
     return _verilog[config.hash]
 
 
@@ -109,7 +110,9 @@ class RtlCore:
         """Run raw instruction words; returns (DRAM bytes after the run, cycles). TrapError reports a trap."""
         memory = self.load(queues, image)
         self.write("control", reg.START)
-        if not self.rtl.run(max_cycles):
+        with task(f"simulating {self.config.name}") as detail:
+            ended = self.rtl.run(max_cycles, report=lambda cycles: detail(f"{cycles:,} cycles"))
+        if not ended:
             raise TrapError(f"no end after {max_cycles} cycles")
         if self.read("status") & reg.ERROR:
             self._report(queues)

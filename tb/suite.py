@@ -8,8 +8,12 @@ import numpy as np
 from isa.config import preset
 from isa.dtypes import DType
 from sw.asm import assemble_file
+from sw.cli_run import random_values
 from sw.compiler import Dense, compile_dense, compile_matmul
 from tb import digits
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = tuple(sorted(str(p.relative_to(ROOT)) for p in (ROOT / "examples").glob("*.sys")))  # hand-written assembly
 
 
 @dataclass(frozen=True)
@@ -22,15 +26,6 @@ class Case:
     inputs: dict
     macs: int
     check: object = None
-
-
-def random_values(rng, shape, dtype):
-    """Values of the type; integers over their whole range."""
-    dtype = DType.parse(dtype)
-    if dtype.is_int:
-        info = np.iinfo(dtype.numpy)
-        return rng.integers(info.min, info.max + 1, shape).astype(dtype.numpy)
-    return rng.standard_normal(shape).astype(dtype.numpy)
 
 
 def matmul(config, m, k, n, dtype, out_dtype="fp32"):
@@ -75,16 +70,15 @@ def digits_case(config, dtype):
 
 def assembly(path):
     """A hand-written program of `examples/`, on random inputs."""
-    program = assemble_file(Path(__file__).parent.parent / path)
+    program = assemble_file(ROOT / path)
     rng = np.random.default_rng(0)
-    inputs = {n: random_values(rng, t.shape, t.dtype.label) for n, t in program.tensors.items() if t.role == "input"}
+    inputs = {n: random_values(rng, t.shape, t.dtype) for n, t in program.tensors.items() if t.role == "input"}
     return Case(path, program.config, program, inputs, 0)
 
 
 def cases():
     """All programs, the quick configurations first."""
-    yield assembly("examples/add.sys")
-    yield assembly("examples/relu_matmul.sys")
+    yield from map(assembly, EXAMPLES)
     yield matmul("tiny", 37, 101, 53, "fp32")
     yield matmul("tiny", 1, 1, 1, "bf16")
     yield matmul("tiny", 24, 1100, 9, "fp16")

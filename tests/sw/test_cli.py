@@ -7,7 +7,7 @@ import pytest
 
 from isa.config import preset
 from isa.encode import encode
-from isa.registers import Trap
+from isa.registers import DEFAULT_WATCHDOG, Trap
 from sw import cli
 from sw.asm import assemble_file
 from sw.device import RunResult
@@ -16,19 +16,6 @@ from sw.program import Program
 
 ADD = str(Path(__file__).parents[2] / "examples" / "add.sys")
 COMMANDS = ("asm", "disasm", "run", "verilog", "info")
-
-
-@pytest.fixture
-def systolith(capsys):
-    """Run the command line: (exit status, standard output, standard error)."""
-    def call(*arguments):
-        try:
-            status = cli.main([str(a) for a in arguments])
-        except SystemExit as end:
-            status = end.code
-        out, err = capsys.readouterr()
-        return status or 0, out, err
-    return call
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -110,7 +97,8 @@ def test_both_equal(systolith, fake):
     status, out, _ = systolith("run", ADD, "--backend", "both", "--latency", 9, "--stalls", 0.5, "--seed", 8, "--trace",
                                "w.fst")
     assert status == 0 and "equal" in out and "1,234 cycles" in out and "77" in out
-    assert fake.calls == [("golden", {"seed": 8}), ("rtl", {"seed": 8, "latency": 9, "stall": 0.5, "trace": "w.fst"})]
+    assert fake.calls == [("golden", {"seed": 8}), ("rtl", {"seed": 8, "latency": 9, "jitter": 0, "stall": 0.5,
+                                                            "watchdog": DEFAULT_WATCHDOG, "trace": "w.fst"})]
 
 
 def test_both_differ(systolith, fake):
@@ -140,8 +128,8 @@ def test_program_that_golden_refuses(systolith, tmp_path):
     (["run", "none.npz"], "none.npz: no such file"),
     (["run", ADD, "--config", "base"], "the one asked for is base"),
     (["run", ADD, "--config", "bace"], "no configuration 'bace'"),
-    (["run", ADD, "--input", "a"], "must be NAME=FILE.npy with one of: a, b"),
-    (["run", ADD, "--input", "c=x.npy"], "must be NAME=FILE.npy"),
+    (["run", ADD, "--input", "a"], "or NAME=FILE.npy with one of: a, b"),
+    (["run", ADD, "--input", "c=x.npy"], "or NAME=FILE.npy with one of"),
     (["run", ADD, "--input", "a=none.npy"], "cannot be read"),
     (["run", ADD, "--trace", "w.fst"], "--trace needs"),
     (["run", ADD, "--backend", "gold"], "golden"),

