@@ -35,7 +35,7 @@ data) and the golden machine, not by hardware.
 
 `tab` starts when the activation pipeline is empty and blocks it until the table is loaded. Running sums: each `act` forms
 its own total; `start` sets the sum to it, `continue` adds it, and `acc_write` also stores the sum. A lane's sum that was never
-started may be neither continued nor stored.
+started may be neither continued nor stored. The SBUF addresses of a row that `gat` or `sca` skips must exist all the same.
 """
 
 NUMBERS = """

@@ -54,7 +54,12 @@ def cp(machine, values, access):
 
 
 def _rows(machine, values, access, size):
-    """The row numbers' operand, and [(partition, its row's DRAM operand)] without those that are skipped."""
+    """The row numbers' operand, and [(partition, its row's DRAM operand)] without those that are skipped.
+
+    The SBUF operand must exist for skipped rows, too.
+    """
+    x = Operand(machine, values, "x", access)
+    machine.sbuf.check(x.at, access, x.parts)
     index = Scalar(machine, values, values["i_addr"], DType.INT32, access)
     shape, rows = sizes(values), []
     contiguous = (shape[1] * shape[2], shape[2], 1)

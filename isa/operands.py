@@ -93,6 +93,8 @@ class DramOperand:
 
     def __init__(self, machine, address, strides, shape, size, access):
         self.memory, self.access, self.size = machine.dram, access, size
+        if not 0 <= address < machine.dram.size:  # a row number times a stride may be beyond NumPy's integers
+            access.fail(f"DRAM address {address:#x} is outside 0 to {machine.dram.size - 1:#x}")
         self.at = walk(address, strides, shape, size)
 
     def read(self):
