@@ -13,7 +13,7 @@ from hw.act_function import CONTROL
 from hw.act_lane import AT_BIAS, AT_FUNCTION, AT_OUT, AT_SCALE, AT_VALUE, ActLane
 from hw.act_sum import LaneSum, SumControl
 from hw.act_table import TableLoader
-from hw.cell import place
+from hw.cell import clock_while, place
 from hw.element_reader import ElementReader
 from hw.element_writer import ElementWriter, command_layout
 from hw.interfaces import INSN, RowRead, RowWrite, engine_signature, fields
@@ -74,6 +74,7 @@ class ActivationEngine(wiring.Component):
         m.d.comb += [self.walks.w_data.eq(self.walk), self.writer.cmd.payload.eq(self.walks.r_data),
                      self.writer.cmd.valid.eq(self.walks.r_rdy), self.walks.r_en.eq(self.writer.cmd.ready)]
         self.en = Signal()              # the lanes move
+        self.awake = Signal()           # an instruction is here: otherwise nothing moves
         self.inflight = Signal(3)       # acts between `prep` and completion
         self.serial, self.serial_valid, self.summed = Signal(SERIAL), Signal(), Signal()
         self.contexts, self.occupied = [Signal(CONTEXT, name=f"context{s}") for s in range(2)], Signal(2)
@@ -227,9 +228,10 @@ class ActivationEngine(wiring.Component):
         m.d.comb += [
             self.sums.en.eq(self.en), self.sums.valid.eq(value_tag.element & at[AT_VALUE].sum),
             self.sums.beat.eq(value_tag.beat), self.sums.last.eq(value_tag.last & value_tag.last_beat)]
+        clock = clock_while(m, "lanes", self.en | self.tables.table_en.any())
         for p in range(self.width):
-            lane = place(m, f"lane_{p}", ActLane(), "act_lane")
-            total = place(m, f"sum_{p}", LaneSum(fold), f"act_sum_{fold}")
+            lane = place(m, f"lane_{p}", ActLane(), "act_lane", clock)
+            total = place(m, f"sum_{p}", LaneSum(fold), f"act_sum_{fold}", clock)
 
             def rows(sets, tag, p=p):
                 word = Mux(tag.slot, sets[1], sets[0])
@@ -265,7 +267,7 @@ class ActivationEngine(wiring.Component):
     def _complete(self, go):
         """Rows to the writer; after the last one the running sum; then the instruction is complete."""
         m, f, tag = self.m, self.f, self.tags[AT_OUT]
-        full = tag.element & tag.last_beat
+        full = self.awake & tag.element & tag.last_beat
         serial, data_in = self.serial, self.writer.data
         # Between the lanes and the writer, so that what enables every lane register does not depend on a grant.
         m.submodules.rows = out = fifo.SyncFIFO(width=32 * self.config.lanes, depth=2)
@@ -273,7 +275,7 @@ class ActivationEngine(wiring.Component):
         written, finished, storing = Signal(), Signal(), Signal()   # its y is written; it ends; its sum goes out
         m.d.comb += [
             out.w_en.eq(full | storing), out.w_data.eq(Mux(storing, self.totals, self.result)),
-            self.en.eq(~full | out.w_rdy), data_in.valid.eq(out.r_rdy), out.r_en.eq(data_in.ready),
+            self.en.eq((~full | out.w_rdy) & self.awake), data_in.valid.eq(out.r_rdy), out.r_en.eq(data_in.ready),
             data_in.payload.row.eq(out.r_data), data_in.payload.mask.eq((1 << self.config.lanes) - 1)]
         with m.If(full & out.w_rdy & tag.last):
             m.d.sync += self.occupied.bit_select(tag.slot, 1).eq(0)
@@ -315,6 +317,7 @@ class ActivationEngine(wiring.Component):
         complete = finished | (self.writer.done & ~own)
         m.d.sync += self.inflight.eq(self.inflight + go - complete)
         m.d.comb += [self.done.eq(complete | self.finish), self.idle.eq(~self.prep_valid & (self.inflight == 0))]
+        m.d.sync += self.awake.eq(~self.idle)
 
     def _traps(self):
         m = self.m

@@ -8,18 +8,27 @@ active it adds an instance of a module that the library emits a single time.
 import re
 from contextlib import contextmanager
 
-from amaranth import ClockSignal, Instance, ResetSignal
+from amaranth import ClockSignal, Instance, ResetSignal, Signal
 
 from hw.emit import convert
 
 _active = None
 
+GATE = "clock_gate"
+GATE_TEXT = f"""module {GATE}(input clk, input en, output gated);
+  reg open = 1;
+  always @* if (!clk) open = en;
+  assign gated = clk & open;
+endmodule
+"""
+
 
 class CellLibrary:
-    """Collects the Verilog of every distinct cell while a design is converted."""
+    """Collects the Verilog of every distinct cell while a design is converted. `gated`: see `clock_while`."""
 
-    def __init__(self):
-        self.modules = {}  # name -> (Verilog text, has rst port)
+    def __init__(self, gated=False):
+        self.gated = gated
+        self.modules = {}  # name -> (Verilog text, has clk port, has rst port)
 
     def add(self, name, component):
         """Emit `component` as module `name` unless that is done already."""
@@ -33,7 +42,7 @@ class CellLibrary:
     @property
     def text(self):
         """Verilog of all cells."""
-        return "\n".join(module[0] for module in self.modules.values())
+        return "\n".join([*(module[0] for module in self.modules.values()), *([GATE_TEXT] if self.gated else [])])
 
 
 @contextmanager
@@ -46,9 +55,22 @@ def _use(library):
         _active = before
 
 
-def collecting():
+def collecting(gated=False):
     """Context in which `place` instantiates cells and collects them in the library it yields."""
-    return _use(CellLibrary())
+    return _use(CellLibrary(gated))
+
+
+def clock_while(m, name, enable):
+    """Clock for cells whose state changes only in cycles in which `enable` is high, or reset.
+
+    Hardware gets the clock itself: such cells hold their state by clock enables. In a gated library, which is for
+    simulation, the clock stops, and the simulator does not evaluate cells that would hold their state.
+    """
+    if _active is None or not _active.gated:
+        return None
+    gated = Signal(name=f"{name}_clk")
+    m.submodules[f"{name}_gate"] = Instance(GATE, i_clk=ClockSignal(), i_en=enable | ResetSignal(), o_gated=gated)
+    return gated
 
 
 def quiet(component):
@@ -56,8 +78,9 @@ def quiet(component):
     component._MustUse__silence = True
 
 
-def place(m, name, component, module):
-    """Put `component` into `m` as `name`; components given one `module` name must be identical."""
+def place(m, name, component, module, clock=None):
+    """Put `component` into `m` as `name`; components given one `module` name must be identical. `clock`: from
+    `clock_while`."""
     if _active is None:
         m.submodules[name] = component
         return component
@@ -66,7 +89,7 @@ def place(m, name, component, module):
     for path, member, value in component.signature.flatten(component):
         ports[("i_" if member.flow.name == "In" else "o_") + "__".join(map(str, path))] = value
     if has_clk:
-        ports["i_clk"] = ClockSignal()
+        ports["i_clk"] = ClockSignal() if clock is None else clock
     if has_rst:
         ports["i_rst"] = ResetSignal()
     m.submodules[name] = Instance(module, **ports)

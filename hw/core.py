@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect
 
 from hw.activation import ActivationEngine
 from hw.axi import AxiArbiter
-from hw.cell import place
+from hw.cell import clock_while, place
 from hw.control import Control
 from hw.csr import Csr, axi_lite
 from hw.dma import DmaQueue
@@ -79,8 +79,11 @@ class Core(wiring.Component):
         m.submodules.tensor = self.tensor = TensorEngine(config)
         m.submodules.activation = self.act = ActivationEngine(config)
         m.submodules.vector = self.vec = VectorEngine(config)
-        self.dma = [place(m, f"dma{i}", DmaQueue(config), "dma_queue") for i in range(config.dma_queues)]
-        for queue in self.dma:
+        self.dma = []
+        for i in range(config.dma_queues):
+            queue, awake = DmaQueue(config), Signal(name=f"dma{i}_awake")
+            self.dma.append(place(m, f"dma{i}", queue, "dma_queue", clock_while(m, f"dma{i}", awake)))
+            m.d.comb += awake.eq(queue.insn.valid | ~queue.idle)
             m.d.comb += [queue.dram_base.eq(self._wide("w_dram_base")), queue.dram_bytes.eq(self._wide("w_dram_bytes")),
                          queue.halt.eq(self.control.halt)]
         self.engines = [self.tensor, self.act, self.vec, *self.dma]

@@ -1,4 +1,6 @@
-"""Verilog text from a component, with one repair.
+"""Verilog text from a component, with two repairs.
+
+Signals of no width are declared as [-1:0], which is two bits in Verilog; nothing uses them, and they are left out.
 
 Where part of a signal is constant, the Verilog writer emits `always @*` around an assignment that reads nothing. By
 the language's rules such a block never runs, so in simulation the constant is never there (synthesis sees it). Each
@@ -11,6 +13,7 @@ from amaranth.back import verilog
 
 DUMMY = "emit_once"
 NEVER_RUNS = re.compile(r"^  always @\*\n    ([^\n=]+= (?:\d+'[shbdo]+[0-9a-fxz]+|\{[^a-zA-Z\\$}]*\}));$", re.M)
+NO_WIDTH = re.compile(r"^  (?:wire|reg) \[-1:0\] \S+ ?;\n", re.M)
 MODULE = re.compile(r"^module .*?^endmodule", re.M | re.S)
 
 
@@ -24,4 +27,5 @@ def run_constants(text):
 
 def convert(component, name, **options):
     """Verilog of `component` as module `name`."""
-    return run_constants(verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True, **options))
+    text = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True, **options)
+    return run_constants(NO_WIDTH.sub("", text))

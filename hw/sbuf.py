@@ -5,7 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arbiter import Arbiter
-from hw.cell import place
+from hw.cell import clock_while, place
 from hw.interfaces import RowRead, RowWrite
 
 
@@ -42,8 +42,9 @@ class Bank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        clock = clock_while(m, "lanes", self.r_en | self.w_en)
         for p in range(self.lanes):
-            lane = place(m, f"lane{p}", BankLane(self.depth), f"bank_lane_{self.depth}")
+            lane = place(m, f"lane{p}", BankLane(self.depth), f"bank_lane_{self.depth}", clock)
             at = slice(32 * p, 32 * p + 32)
             m.d.comb += [lane.r_addr.eq(self.r_addr), lane.r_en.eq(self.r_en), self.r_data[at].eq(lane.r_data),
                          lane.w_addr.eq(self.w_addr), lane.w_data.eq(self.w_data[at]),

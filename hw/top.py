@@ -18,9 +18,9 @@ def ports(config):
             for n in names]
 
 
-def generate(config):
+def generate(config, gated=False):
     """(Verilog text, names of the cell modules) of the whole core; the top module is called `top`."""
     core = Core(config)
-    with collecting() as cells:
+    with collecting(gated) as cells:
         text = convert(core, TOP, ports=[getattr(core, n) for n, _, _ in ports(config)])
     return cells.text + text, sorted(cells.modules)

@@ -12,7 +12,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, fifo, memory, wiring
 from amaranth.lib.wiring import Out, connect, flipped
 
-from hw.cell import place
+from hw.cell import clock_while, place
 from hw.element_reader import ElementReader
 from hw.element_writer import ElementWriter, command_layout, masked_row
 from hw.intalu import OP_BITS
@@ -91,7 +91,10 @@ class VectorEngine(wiring.Component):
         en_front, en_back = Signal(), Signal()
         reduce = ReduceControl(self.config.lane_fold, CONTEXT_BITS)
         m.submodules.reduce = reduce
-        self.cells = [place(m, f"lane{p}", VectorLane(self.config.lane_fold), "vector_lane") for p in range(lanes)]
+        clock = clock_while(m, "lanes", en_front | en_back)
+        self.cells = [place(m, f"lane{p}", VectorLane(self.config.lane_fold), "vector_lane", clock) for p in range(lanes)]
+        self.awake = Signal()  # an instruction is here: otherwise nothing moves
+        m.d.sync += self.awake.eq(~decode.idle)
 
         beat = data.StructLayout({"valid": 1, "kind": 2, "beat": fold_bits(self.config.lane_fold),
                                   "context": CONTEXT_BITS, "output_last": 1, "mask": lanes})
@@ -122,7 +125,7 @@ class VectorEngine(wiring.Component):
         op1, integer1 = Signal(OP_BITS), Signal()
         with m.If(en_back):
             m.d.sync += [op1.eq(reduce.step_op), integer1.eq(reduce.step_integer)]
-        integer3 = self._line(m, "integer", context2.integer, VectorLane.convert_out, en_back)[-1]
+        integer3 = self._line(m, "integer", context2.integer, VectorLane.convert_out - 1, en_back)[-1]
         scalar = last.valid & en_front
         common = {
             "en_front": en_front, "en_back": en_back, "x_type": feed.out.x_type, "b_type": feed.out.b_type,
@@ -181,7 +184,7 @@ class VectorEngine(wiring.Component):
             parts.append((row, mask))
         parts.append(now)
         m.d.comb += [
-            en_back.eq(rows.w_rdy), rows.w_en.eq(last.result & (last.beat == fold - 1)),
+            en_back.eq(rows.w_rdy & self.awake), rows.w_en.eq(self.awake & last.result & (last.beat == fold - 1)),
             rows.w_data.eq(Cat(*(r for r, _ in parts), *(k for _, k in parts))),
             writer.data.valid.eq(rows.r_rdy), writer.data.payload.eq(rows.r_data), rows.r_en.eq(writer.data.ready)]
 

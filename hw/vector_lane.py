@@ -141,7 +141,8 @@ class VectorLane(wiring.Component):
         m.submodules.from_fp32 = from_fp32 = FromFp32()
         m.d.comb += [from_fp32.x.eq(alu.o), from_fp32.dtype.eq(self.y_type), from_fp32.en.eq(self.en_back)]
         whole = pipe.delay(saturate(alu.o, self.y_type), "whole", FromFp32.latency)
-        m.d.comb += self.o.eq(Mux(self.integer3, whole, from_fp32.o))
+        integer = pipe.register(self.integer3, "integer_out")
+        m.d.comb += self.o.eq(Mux(integer, whole, from_fp32.o))
 
 
 __all__ = ["VectorLane", "PARTIALS", "BANKS", "OP_CYCLES", "B_IMM", "B_PARTITION", "B_TENSOR", "fold_bits",

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from sw.errors import HostError
 from tb import verilator
+from tb.blocks import replace
 from tb.cache import Cache, digest
 
 HERE = Path(__file__).resolve().parent
-RUNNER = ("runner.cpp", "axi_memory.h", "axi_host.h", "common.h")
+RUNNER = ("runner.cpp", "axi_memory.h", "axi_host.h", "common.h", "block.h")
 LIBRARY = "runner.so"
 TRACES = {None: (), "fst": ("--trace-fst",), "vcd": ("--trace",)}
 BUILD_SECONDS = 3600
-VERILATOR_FLAGS = ("--cc", "--top-module", "top", "--prefix", "Vtop", "-O3", "--x-assign", "fast", "--x-initial",
+VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial",
                    "fast", "--assert", "--no-timing", "--threads", "1", "--output-split", "20000",
                    "--output-split-cfuncs", "2000", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 CXX_FLAGS = ("-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-DVL_USER_STOP", "-DVL_USER_FATAL",
@@ -31,10 +32,9 @@ class BuildError(HostError):
     """Verilator or the compiler refused the design; the message holds the end of what it said."""
 
 
-def control_file(no_inline, hier=()):
-    """Text of the .vlt file: modules that Verilator must not inline, and those it compiles as blocks of their own."""
-    return "".join(["`verilator_config\n", *(f'no_inline -module "{pattern}"\n' for pattern in no_inline),
-                    *(f'hier_block -module "{name}"\n' for name in hier)])
+def control_file(no_inline):
+    """Text of the .vlt file: modules that Verilator must not inline."""
+    return "".join(["`verilator_config\n", *(f'no_inline -module "{pattern}"\n' for pattern in no_inline)])
 
 
 def run_logged(command, cwd, env, log):
@@ -49,14 +49,13 @@ def run_logged(command, cwd, env, log):
         raise BuildError(f"{Path(command[0]).name} failed ({done.returncode}):\n{done.stdout[-4000:]}")
 
 
-def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
+def build(sources, *, trace=None, no_inline=(), blocks=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
     """Path of the shared library for `sources`, built if the cache does not have it.
 
     sources          Verilog text, or {file name: text}; the top module is `top`
     trace            None, "fst" or "vcd" (a separate, slower build)
     no_inline        module name patterns that stay separate: much faster C++ compiles for many equal cells
-    hier             names of modules compiled once and shared by all instances: the build of a large array takes a
-                     fraction of the time, the simulation is slower (every instance is evaluated by itself)
+    blocks           names of modules compiled once and called by their instances (`tb.blocks`)
     opt              optimisation of the C++ of the evaluation loop
     verilator_flags  further arguments for Verilator
     """
@@ -64,10 +63,13 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
         raise ValueError(f"trace = {trace!r}: must be None, 'fst' or 'vcd'")
     files = {"top.v": sources} if isinstance(sources, str) else dict(sources)
     tools, cache = tools or verilator.find(), cache or Cache()
-    flags = (*VERILATOR_FLAGS, *TRACES[trace], *verilator_flags, *(("--hierarchical",) if hier else ()))
-    control = control_file(no_inline, hier)
+    flags = (*VERILATOR_FLAGS, *TRACES[trace], *verilator_flags)
+    control = control_file(no_inline)
+    made = {}
+    if blocks:
+        files["top.v"], made = replace(files["top.v"], blocks)
     runner = {name: (HERE / name).read_text() for name in RUNNER}
-    key = digest([tools.identity, *flags, control, opt, *CXX_FLAGS,
+    key = digest([tools.identity, *flags, control, opt, *CXX_FLAGS, *(part for item in made.values() for part in item),
                   *(part for item in (*sorted(files.items()), *runner.items()) for part in item)])
 
     def make(work):
@@ -76,12 +78,16 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
         for name, text in {**files, **runner, "control.vlt": control}.items():
             (work / name).write_text(text)
         with open(work / "build.log", "w") as log:
+            for name, (text, glue) in made.items():
+                (work / f"{name}.v").write_text(text)
+                (work / f"{name}.cpp").write_text(glue)
+                _verilate(work, ["control.vlt", f"{name}.v"], flags, tools, log, name)
+                _make(work, f"libV{name}.a", opt, tools, log, name)
             _verilate(work, ["control.vlt", *sorted(files)], flags, tools, log)
-            if hier:
-                _make(work, "hier_verilation", opt, tools, log, makefile="Vtop_hier.mk")
             _make(work, "libVtop.a", opt, tools, log)
-            _link(work, _runtime(trace, cache, tools), trace, tools, log)
-        shutil.rmtree(work / "obj")
+            _link(work, _runtime(trace, cache, tools), trace, tools, log, tuple(made))
+        for name in ("top", *made):
+            shutil.rmtree(work / f"obj_{name}")
 
     return cache.get(key, make, "RTL simulation" + (f" with {trace} trace" if trace else "")) / LIBRARY
 
@@ -95,8 +101,8 @@ def _runtime(trace, cache, tools):
         with open(work / "build.log", "w") as log:
             _verilate(work, ["top.v"], flags, tools, log)
             _make(work, "libverilated.a", "-O2", tools, log)
-        (work / "obj" / "libverilated.a").rename(work / "libverilated.a")
-        shutil.rmtree(work / "obj")
+        (work / "obj_top" / "libverilated.a").rename(work / "libverilated.a")
+        shutil.rmtree(work / "obj_top")
 
     key = digest(["runtime", tools.identity, *flags, *CXX_FLAGS])
     return cache.get(key, make, "Verilator's runtime") / "libverilated.a"
@@ -112,21 +118,23 @@ def _check_fst(work, tools):
                                   "or trace to VCD") from error
 
 
-def _verilate(work, names, flags, tools, log):
-    (work / "obj").mkdir()
-    run_logged([tools.verilator, *flags, "-Mdir", "obj", "-CFLAGS", " ".join(CXX_FLAGS), *names], work,
-               tools.environment(), log)
+def _verilate(work, names, flags, tools, log, module="top"):
+    run_logged([tools.verilator, *flags, "--top-module", module, "--prefix", f"V{module}", "-Mdir", f"obj_{module}", "-CFLAGS",
+                " ".join(CXX_FLAGS), *names], work, tools.environment(), log)
 
 
-def _make(work, target, opt, tools, log, makefile="Vtop.mk"):
-    run_logged([tools.make, "-C", "obj", "-f", makefile, "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
+def _make(work, target, opt, tools, log, module="top"):
+    run_logged([tools.make, "-C", f"obj_{module}", "-f", f"V{module}.mk", "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
                 "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", *tools.make_vars, target], work, tools.environment(), log)
 
 
-def _link(work, runtime, trace, tools, log):
+def _link(work, runtime, trace, tools, log, blocks=()):
     root = tools.root()
     extra = {"fst": ["-DTRACE_FST"], "vcd": ["-DTRACE_VCD"], None: []}[trace]
     libraries = ["-llz4", "-lz"] if trace == "fst" else []
-    run_logged([tools.cxx, "-std=c++17", "-O2", *CXX_FLAGS, "-shared", "-I", "obj", "-I", f"{root}/include",
-                "-I", f"{root}/include/vltstd", f"-DVM_TRACE={int(bool(trace))}", *extra, "runner.cpp", "-o", LIBRARY,
-                "obj/libVtop.a", str(runtime), *libraries, "-lpthread"], work, tools.environment(), log)
+    folders = [part for name in ("top", *blocks) for part in ("-I", f"obj_{name}")]
+    run_logged([tools.cxx, "-std=c++17", "-O2", *CXX_FLAGS, "-shared", *folders, "-I", f"{root}/include",
+                "-I", f"{root}/include/vltstd", f"-DVM_TRACE={int(bool(trace))}", *extra, "runner.cpp",
+                *(f"{name}.cpp" for name in blocks), "-o", LIBRARY, "obj_top/libVtop.a",
+                *(f"obj_{name}/libV{name}.a" for name in blocks), str(runtime), *libraries, "-lpthread"],
+               work, tools.environment(), log)

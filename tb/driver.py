@@ -17,7 +17,7 @@ from tb.runner import Rtl
 DRAM_BASE = 0x1_0000_0000
 PAGE = 4096
 NO_INLINE = ("psum_add_lane", "psum_add_int", "round_*_lane")
-HIER = (ROW, "act_lane", "vector_lane")  # blocks that Verilator compiles by themselves
+BLOCKS = (ROW, "act_lane", "vector_lane")  # compiled once, called by their instances
 MAX_CYCLES = 500_000_000
 RESET_POLLS = 1000
 
@@ -27,7 +27,7 @@ _verilog = {}
 def verilog(config):
     """Verilog text of a configuration; read once a process."""
     if config.hash not in _verilog:
-        _verilog[config.hash] = generated(config)[0]
+        _verilog[config.hash] = generated(config, gated=True)[0]
     return _verilog[config.hash]
 
 
@@ -62,7 +62,7 @@ class RtlCore:
     def __init__(self, config, trace=None, watchdog=reg.DEFAULT_WATCHDOG, **bus):
         self.config, self.bus, self.watchdog = config, bus, watchdog
         kind = None if trace is None else ("vcd" if str(trace).endswith(".vcd") else "fst")
-        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, hier=HIER, opt="-O3")
+        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, blocks=BLOCKS if kind is None else (), opt="-O3")
         if trace:
             self.rtl.trace(trace)
         self.rtl.configure(**bus)

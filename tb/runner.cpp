@@ -40,10 +40,13 @@ public:
         top_.rst = 1;
     }
     ~Sim() {
+        activate();
         trace_close();
         if (fault.empty()) top_.final();
     }
 
+    // Verilator's runtime works on the thread's context; another simulation may have been the last to set it.
+    void activate() { Verilated::threadContextp(&context_); }
     void configure(const Settings& s) { memory_.configure(s); host_.configure(s); }
     AxiMemory<Vtop>& memory() { return memory_; }
     AxiHost<Vtop>& host() { return host_; }
@@ -120,6 +123,7 @@ private:
 template <class Body> static int64_t guarded(Sim* sim, Body body) {
     if (!sim->fault.empty()) return -2;
     try {
+        sim->activate();
         return body();
     } catch (const std::exception& e) {
         sim->fault = "cycle " + std::to_string(sim->cycles()) + ": " + e.what();
