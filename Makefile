@@ -5,7 +5,7 @@ PYTHON ?= python3
 CONFIG ?= base
 STAMP  := $(VENV)/.ready
 
-.PHONY: help setup sim test lint verilog bench fpga-report clean
+.PHONY: help setup sim test lint lint-rtl verilog bench fpga-report clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,6 +26,9 @@ test: $(STAMP) ## everything to run before landing
 
 lint: $(STAMP) ## style
 	$(PY) -m ruff check .
+
+lint-rtl: $(STAMP) ## verilator --lint-only -Wall on the Verilog, with the reasons of what is waived
+	$(PY) -W ignore -m tb.lint
 
 verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
 	$(PY) -W ignore -m sw.cli verilog $(CONFIG) build/$(CONFIG)

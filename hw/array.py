@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.cell import place
+from hw.convert import PE_WIDTH
 from hw.delay import delayed
 from hw.pe import PE
 
@@ -16,7 +17,7 @@ class ArrayRow(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        self.width = PE(config.pe).width
+        self.width = PE_WIDTH[config.pe]
         n = config.lanes
         super().__init__({"x": In(self.width), "x_valid": In(1), "swap": In(1), "w": In(self.width), "w_shift": In(1),
                           "above": In(32 * n), "below": Out(32 * n)})
@@ -26,7 +27,7 @@ class ArrayRow(wiring.Component):
         x, valid, swap, w = self.x, self.x_valid, self.swap, self.w
         sums = []
         for c in range(self.config.lanes):
-            m.submodules[f"pe_{c}"] = cell = PE(self.config.pe)
+            cell = place(m, f"pe_{c}", PE(self.config.pe), f"pe_{self.config.pe}")
             m.d.comb += [cell.x.eq(x), cell.x_valid.eq(valid), cell.swap.eq(swap), cell.w_in.eq(w),
                          cell.w_shift.eq(self.w_shift), cell.sum_in.eq(self.above[32 * c:32 * c + 32])]
             x, valid, swap, w = cell.x_out, cell.x_valid_out, cell.swap_out, cell.w_out

@@ -24,8 +24,7 @@ class CellLibrary:
     def add(self, name, component):
         """Emit `component` as module `name` unless that is done already."""
         if name not in self.modules:
-            with _suspended():
-                text = convert(component, name)
+            text = convert(component, name)
             header = re.search(rf"^module {re.escape(name)}\((.*?)\);", text, re.M | re.S).group(1)
             ports = {p.strip() for p in header.split(",")}
             self.modules[name] = (text, "clk" in ports, "rst" in ports)
@@ -45,10 +44,6 @@ def _use(library):
         yield library
     finally:
         _active = before
-
-
-def _suspended():
-    return _use(None)
 
 
 def collecting():

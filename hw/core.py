@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out, connect
 
 from hw.activation import ActivationEngine
 from hw.axi import AxiArbiter
+from hw.cell import place
 from hw.control import Control
 from hw.csr import Csr, axi_lite
 from hw.dma import DmaQueue
@@ -78,9 +79,8 @@ class Core(wiring.Component):
         m.submodules.tensor = self.tensor = TensorEngine(config)
         m.submodules.activation = self.act = ActivationEngine(config)
         m.submodules.vector = self.vec = VectorEngine(config)
-        self.dma = [DmaQueue(config) for _ in range(config.dma_queues)]
-        for i, queue in enumerate(self.dma):
-            m.submodules[f"dma{i}"] = queue
+        self.dma = [place(m, f"dma{i}", DmaQueue(config), "dma_queue") for i in range(config.dma_queues)]
+        for queue in self.dma:
             m.d.comb += [queue.dram_base.eq(self._wide("w_dram_base")), queue.dram_bytes.eq(self._wide("w_dram_bytes")),
                          queue.halt.eq(self.control.halt)]
         self.engines = [self.tensor, self.act, self.vec, *self.dma]

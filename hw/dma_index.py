@@ -31,7 +31,7 @@ class RowTable(wiring.Component):
         m = Module()
         lanes = self.config.lanes
         bits = OFFSET.width
-        m.submodules.table = table = memory.Memory(shape=bits + 1, depth=lanes, init=[])
+        m.submodules.rows = table = memory.Memory(shape=bits + 1, depth=lanes, init=[])
         w, r = table.write_port(), table.read_port(domain="comb")
         m.d.comb += [r.addr.eq(self.lane), Cat(self.offset, self.drop).eq(r.data)]
         row = Signal(32 * lanes)

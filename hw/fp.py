@@ -6,7 +6,7 @@ from amaranth import C, Cat, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.leading import leading_zeros, shift_left, shift_right_sticky
+from hw.leading import choose, leading_zeros, shift_left, shift_right_sticky
 from hw.pipeline import Pipeline
 
 QUIET_NAN = 0x7FC00000
@@ -25,8 +25,8 @@ def order(a, b):
     """
     swap = a[:31] < b[:31]
     down, up = (a[23:31] - b[23:31])[:8], (b[23:31] - a[23:31])[:8]
-    big, small = Mux(swap, b, a), Mux(swap, a, b)
-    return Values(big=big, small=small, swap=swap, distance=Mux(swap, up, down), subtract=a[31] ^ b[31])
+    big, small = choose(swap, b, a), choose(swap, a, b)
+    return Values(big=big, small=small, swap=swap, distance=choose(swap, up, down), subtract=a[31] ^ b[31])
 
 
 def align(pipe, v):
@@ -62,11 +62,10 @@ def count(pipe, v):
     More than one place is lost only when the exponents differ by at most one, and then nothing was shifted out.
     """
     t = v.total
-    cases = [(t[27], t[4:27], t[4], t[3], t[:3].any(), v.above), (t[26], t[3:26], t[3], t[2], t[:2].any(), v.exponent)]
-    fraction, odd, guard, sticky, exponent = t[2:25], t[2], t[1], t[0], v.below
-    for here, *case in reversed(cases):
-        fraction, odd, guard, sticky, exponent = (
-            Mux(here, new, old) for new, old in zip(case, (fraction, odd, guard, sticky, exponent), strict=True))
+    kept = pipe.name((t[1:27] >> Cat(t[26] & ~t[27], t[27]))[:24], "kept")  # fraction and guard bit
+    fraction, odd, guard = kept[1:], kept[1], kept[0]
+    sticky = t[0] | (t[1] & t[26:28].any()) | (t[2] & t[27])
+    exponent = Mux(t[27], v.above, Mux(t[26], v.exponent, v.below))
     zeros, all_zero = leading_zeros(pipe, t[2:25])
     exact = ~t[25:].any()
     infinite = v.infinite | (exponent.all() & ~exact)
@@ -84,8 +83,8 @@ def finish(pipe, v):
     exponent = Cat(v.below, C(0, 1)) - v.zeros - 1  # of the exact result; not positive means too small
     tiny = v.exact & (exponent[8] | ~exponent[:8].any())
     clear = v.vanished | tiny | v.infinite | v.nan
-    fraction = Mux(v.exact, Cat(C(0, 1), shifted[:22]), rounded[:23]) & ~clear.replicate(23)
-    top = Mux(v.exact, exponent[:8], rounded[23:]) & ~clear.replicate(8) | (v.infinite | v.nan).replicate(8)
+    fraction = choose(v.exact, Cat(C(0, 1), shifted[:22]), rounded[:23]) & ~clear.replicate(23)
+    top = choose(v.exact, exponent[:8], rounded[23:]) & ~clear.replicate(8) | (v.infinite | v.nan).replicate(8)
     return Cat(fraction[:22], fraction[22] | v.nan, top, v.sign & ~v.nan)
 
 

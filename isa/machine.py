@@ -61,7 +61,16 @@ class Machine:
         self.reset_program()
         self.tables = {}
         self.running_sum = np.zeros(config.lanes, np.uint32)
+        self.summing = np.zeros(config.lanes, bool)  # where a running sum was ever started
         self.stationary = None
+
+    def inherit(self, other):
+        """Take over what a core keeps from program to program: everything on chip."""
+        for name in ("sbuf", "psum"):
+            for kind in ("data", "written"):
+                getattr(getattr(self, name), kind)[:] = getattr(getattr(other, name), kind)
+        self.tables, self.stationary = dict(other.tables), other.stationary
+        self.running_sum[:], self.summing[:] = other.running_sum, other.summing
 
     def reset_program(self):
         """Forget the history, not the memories: what a second program finds."""

@@ -28,11 +28,14 @@ Inside a queue instructions start in order. A later one's reads may overtake an 
 read after a write on the same queue needs a wait on the own queue; nothing else inside a queue does.
 
 Inside an instruction the destination may overlap a source only in place (same address, strides and element size);
-for `mv` and `red` not at all. A destination may not name one address twice. These are found by the assembler and the
-golden machine, not by hardware.
+for `mv` and `red` not at all. A scalar operand and the index of `gat` are sources of one element: no tensor overlaps them,
+but `acc_write` may store where a scalar stood. A destination may not name one address twice; the rows of one `sca` are one
+destination, `y` and the running sum of one `act` another. These are found by the assembler (rows excepted: they are
+data) and the golden machine, not by hardware.
 
 `tab` starts when the activation pipeline is empty and blocks it until the table is loaded. Running sums: each `act` forms
-its own total; `start` sets the sum to it, `continue` adds it, and `acc_write` also stores the sum.
+its own total; `start` sets the sum to it, `continue` adds it, and `acc_write` also stores the sum. A lane's sum that was never
+started may be neither continued nor stored. The SBUF addresses of a row that `gat` or `sca` skips must exist all the same.
 """
 
 NUMBERS = """

@@ -5,7 +5,7 @@ import numpy as np
 from isa import activation
 from isa import numerics as num
 from isa.dtypes import DType
-from isa.operands import Operand, partition_scalar, sizes, to_bits, to_bytes, walk
+from isa.operands import Operand, Scalar, sizes, to_bits, walk
 from isa.ops import AluOp
 from isa.table import Acc, Mode
 
@@ -36,23 +36,31 @@ def mm(machine, values, access):
     y.write(product)
 
 
-def _scalar(machine, values, access, mode, reference, load):
+def _scalar(machine, values, access, mode, reference, load, destinations):
     """A scalar operand as [pn, 1, 1, 1] (or a 0-d immediate) after `load`; None where absent."""
     if mode == Mode.NONE:
         return None
     if mode == Mode.IMM:
         return np.uint32(reference)
-    bits, dtype = partition_scalar(machine, values, reference, access)
-    return load(bits, dtype)[:, None, None, None]
+    scalar = Scalar.of(machine, values, reference, access)
+    for destination in destinations:
+        destination.check_overlap(scalar, in_place=isinstance(destination, Scalar))
+    return load(scalar.read(), scalar.dtype)[:, None, None, None]
 
 
 def act(machine, values, access):
     """y = func(x*scale + bias), with the running sum."""
     x, y = (Operand(machine, values, name, access) for name in "xy")
-    y.check_overlap(x, in_place=True)
+    targets = [y]
+    if values["acc_write"]:
+        targets.append(Scalar(machine, values, values["acc_addr"], DType.FP32, access))
+        if np.intersect1d(y.at, targets[1].at).size:
+            access.fail("the running sum's place is one of y's")
+    for target in targets:
+        target.check_overlap(x, in_place=True)
     v = num.to_fp32(x.read(), x.dtype)
-    scale = _scalar(machine, values, access, values["scale_mode"], values["scale"], num.to_fp32)
-    bias = _scalar(machine, values, access, values["bias_mode"], values["bias"], num.to_fp32)
+    scale = _scalar(machine, values, access, values["scale_mode"], values["scale"], num.to_fp32, targets)
+    bias = _scalar(machine, values, access, values["bias_mode"], values["bias"], num.to_fp32, targets)
     if scale is not None:
         v = num.mul(v, scale)
     if bias is not None:
@@ -64,16 +72,18 @@ def act(machine, values, access):
         v = activation.evaluate(machine.tables[func - 8], v)
     else:
         v = activation.builtin(func, v)
+    parts = x.parts
+    if (values["acc"] == Acc.CONTINUE or values["acc_write"] and values["acc"] == Acc.NONE) \
+            and not machine.summing[parts].all():
+        access.fail(f"the running sum of partition {parts.start + int(np.argmin(machine.summing[parts]))} was never started")
     y.write(num.from_fp32(v, y.dtype))
     if values["acc"] != Acc.NONE:
-        parts = x.parts
         total = num.reduce_add(v.reshape(v.shape[0], -1))
         if values["acc"] == Acc.CONTINUE:
             total = num.add(machine.running_sum[parts], total)
-        machine.running_sum[parts] = total
+        machine.running_sum[parts], machine.summing[parts] = total, True
     if values["acc_write"]:
-        at = walk(values["acc_addr"], (), (), 4)
-        machine.sbuf.write(x.parts, at, to_bytes(machine.running_sum[x.parts], 4), access)
+        targets[1].write(machine.running_sum[parts])
 
 
 def tab(machine, values, access):
@@ -102,14 +112,14 @@ def alu(machine, values, access):
     x, y = (Operand(machine, values, name, access) for name in "xy")
     y.check_overlap(x, in_place=True)
     raw = x.read()
-    a = _scalar(machine, values, access, values["a_mode"], values["a"], load)
+    a = _scalar(machine, values, access, values["a_mode"], values["a"], load, [y])
     if values["b_mode"] == Mode.TENSOR:
         operand = Operand(machine, values, "b", access)
         y.check_overlap(operand, in_place=True)
         b = load(operand.read(), operand.dtype)
     else:
         reference = values["b_imm"] if values["b_mode"] == Mode.IMM else values["b_addr"] | values["b_type"] << 18
-        b = _scalar(machine, values, access, values["b_mode"], reference, load)
+        b = _scalar(machine, values, access, values["b_mode"], reference, load, [y])
     if values["op0"] == values["op1"] == AluOp.BYPASS and x.dtype == y.dtype:
         y.write(raw)
         return
@@ -124,7 +134,7 @@ def red(machine, values, access):
     x = Operand(machine, values, "x", access)
     y = Operand(machine, values, "y", access, sizes(values)[:3 - axes])
     y.check_overlap(x, in_place=False)
-    a = _scalar(machine, values, access, values["a_mode"], values["a"], load)
+    a = _scalar(machine, values, access, values["a_mode"], values["a"], load, [y])
     v = _binary(values["op0"], load(x.read(), x.dtype), a, values["rev0"], integer)
     v = v.reshape(v.shape[0], *y.shape, -1)
     _store(y, num.reduce(AluOp(values["op"]), v, integer), integer)

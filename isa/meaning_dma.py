@@ -3,7 +3,7 @@
 import numpy as np
 
 from isa.dtypes import DType
-from isa.operands import DramOperand, Operand, sizes, to_bits, to_bytes, walk
+from isa.operands import DramOperand, Operand, Scalar, check_distinct, sizes, to_bits, to_bytes
 
 
 def _dram(machine, values, access, size):
@@ -54,34 +54,38 @@ def cp(machine, values, access):
 
 
 def _rows(machine, values, access, size):
-    """Per partition: the row's DRAM operand, or None where it is skipped."""
-    parts = slice(values["p0"], values["p0"] + values["pn"])
-    index = to_bits(machine.sbuf.read(parts, walk(values["i_addr"], (), (), 4), access))
-    shape = sizes(values)
+    """The row numbers' operand, and [(partition, its row's DRAM operand)] without those that are skipped.
+
+    The SBUF operand must exist for skipped rows, too.
+    """
+    x = Operand(machine, values, "x", access)
+    machine.sbuf.check(x.at, access, x.parts)
+    index = Scalar(machine, values, values["i_addr"], DType.INT32, access)
+    shape, rows = sizes(values), []
     contiguous = (shape[1] * shape[2], shape[2], 1)
-    for p, row in enumerate(index):
-        if row >= values["row_limit"]:
-            if not values["skip"]:
-                access.fail(f"partition {values['p0'] + p} names row {row}; the limit is {values['row_limit']}")
-            yield p, None
-        else:
+    for p, row in enumerate(index.read(), values["p0"]):
+        if row < values["row_limit"]:
             address = values["d_addr"] + int(row) * values["row_stride"] * size
-            yield p, DramOperand(machine, address, contiguous, shape, size, access)
+            rows.append((p, DramOperand(machine, address, contiguous, shape, size, access)))
+        elif not values["skip"]:
+            access.fail(f"partition {p} names row {row}; the limit is {values['row_limit']}")
+    return index, rows
 
 
 def gat(machine, values, access):
     """SBUF x[p] = DRAM row index[p]."""
     size = DType(values["x_type"]).size_bytes
-    for p, row in _rows(machine, values, access, size):
-        if row is not None:
-            one = slice(values["p0"] + p, values["p0"] + p + 1)
-            Operand(machine, values, "x", access, parts=one).write(to_bits(row.read())[None])
+    index, rows = _rows(machine, values, access, size)
+    Operand(machine, values, "x", access).check_overlap(index, in_place=True)
+    for p, row in rows:
+        Operand(machine, values, "x", access, parts=slice(p, p + 1)).write(to_bits(row.read())[None])
 
 
 def sca(machine, values, access):
     """DRAM row index[p] = SBUF x[p]."""
     size = DType(values["x_type"]).size_bytes
-    for p, row in _rows(machine, values, access, size):
-        if row is not None:
-            one = slice(values["p0"] + p, values["p0"] + p + 1)
-            row.write(to_bytes(Operand(machine, values, "x", access, parts=one).read()[0], size))
+    _, rows = _rows(machine, values, access, size)
+    if rows:
+        check_distinct(np.stack([row.at for _, row in rows]), access)
+    for p, row in rows:
+        row.write(to_bytes(Operand(machine, values, "x", access, parts=slice(p, p + 1)).read()[0], size))

@@ -33,6 +33,12 @@ def to_bytes(bits, size):
     return bits[..., None].view(np.uint8)
 
 
+def check_distinct(at, access):
+    """A destination [..., size] may not name one address twice."""
+    if np.unique(at).size != at.size:
+        access.fail("the destination writes one address more than once")
+
+
 class Operand:
     """One tensor operand `name` of an instruction: where it is, in which memory."""
 
@@ -58,9 +64,7 @@ class Operand:
 
     def check_distinct(self):
         """A destination may not name one address twice."""
-        flat = self.at[..., 0].ravel()
-        if np.unique(flat).size != flat.size:
-            self.access.fail("the destination writes one address more than once")
+        check_distinct(self.at, self.access)
 
     def check_overlap(self, source, in_place):
         """Destination `self` may overlap `source` only in place, and only where `in_place` allows it."""
@@ -72,12 +76,16 @@ class Operand:
             self.access.fail("the destination overlaps a source" + (" and is not in place" if in_place else ""))
 
 
-def partition_scalar(machine, values, reference, access):
-    """Bit patterns [partitions] and type of a per-partition scalar: bits 0-17 address, 18-21 type."""
-    dtype = DType(reference >> 18 & 0xF)
-    at = walk(reference & 0x3FFFF, (), (), dtype.size_bytes)
-    parts = slice(values["p0"], values["p0"] + values["pn"])
-    return to_bits(machine.sbuf.read(parts, at, access)), dtype
+class Scalar(Operand):
+    """One element a partition in SBUF, bit patterns [partitions]: a scalar operand, an index, a running sum's place."""
+
+    def __init__(self, machine, values, address, dtype, access):
+        super().__init__(machine, {**values, "s_addr": address}, "s", access, (), dtype=dtype)
+
+    @classmethod
+    def of(cls, machine, values, reference, access):
+        """By reference: bits 0-17 address, 18-21 type."""
+        return cls(machine, values, reference & 0x3FFFF, DType(reference >> 18 & 0xF), access)
 
 
 class DramOperand:
@@ -85,6 +93,8 @@ class DramOperand:
 
     def __init__(self, machine, address, strides, shape, size, access):
         self.memory, self.access, self.size = machine.dram, access, size
+        if not 0 <= address < machine.dram.size:  # a row number times a stride may be beyond NumPy's integers
+            access.fail(f"DRAM address {address:#x} is outside 0 to {machine.dram.size - 1:#x}")
         self.at = walk(address, strides, shape, size)
 
     def read(self):
@@ -92,7 +102,5 @@ class DramOperand:
         return self.memory.read(slice(0, 1), self.at, self.access)[0]
 
     def write(self, raw):
-        flat = self.at[..., 0].ravel()
-        if np.unique(flat).size != flat.size:
-            self.access.fail("the destination writes one address more than once")
+        check_distinct(self.at, self.access)
         self.memory.write(slice(0, 1), self.at, raw[None], self.access)

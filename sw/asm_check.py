@@ -134,10 +134,11 @@ def problem(instruction, v, config, dram_bytes):
         return None
     if not destination.distinct:
         return destination.key, f"{destination.key} writes one address more than once"
-    for key, source in found.items():
-        if source is destination or key == "acc_addr":
-            continue
-        in_place = instruction.name not in NEVER_IN_PLACE and destination.same(source)
-        if not in_place and destination.meets(source):
-            return destination.key, f"{destination.key} overlaps {key} and is not in place"
+    for target in (destination, found.get("acc_addr")):
+        for key, source in found.items():
+            if target is None or source is target or key == "acc_addr":
+                continue
+            in_place = instruction.name not in NEVER_IN_PLACE and target.same(source)
+            if not in_place and target.meets(source):
+                return target.key, f"{target.key} overlaps {key} and is not in place"
     return None

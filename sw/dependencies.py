@@ -12,6 +12,39 @@ from isa.table import QUEUES
 GRANULE_BYTES = {"sbuf": 4, "psum": 4}
 
 
+class Clocks:
+    """What every queue knows to be complete; turns counts that an instruction needs into the fewest waits."""
+
+    def __init__(self, queues):
+        n = len(QUEUES)
+        self.issued = dict.fromkeys(queues, 0)
+        self.known = {q: np.zeros(n, np.int64) for q in queues}  # completions implied at the queue's next start
+        self.clocks = {q: [] for q in queues}                    # what each instruction had seen at its start
+
+    def place(self, queue, need):
+        """Register the next instruction of `queue`; `need`: completions of each of `QUEUES`. Returns {queue: count}."""
+        waits = self._reduce(queue, need)
+        self.issued[queue] += 1
+        self.clocks[queue].append(self.known[queue].copy())
+        return waits
+
+    def _reduce(self, queue, need):
+        """Only the waits that no other implies; updates what the queue knows."""
+        known = self.known[queue]
+        asked = [(QUEUES[q], int(need[q])) for q in np.flatnonzero(need > known)]
+        implied = {q: np.zeros(len(QUEUES), np.int64) for q, _ in asked}
+        for q, count in asked:
+            implied[q] = self.clocks[q][count - 1]
+        waits = {}
+        for q, count in asked:
+            if not any(other != q and implied[other][QUEUES.index(q)] >= count for other, _ in asked):
+                waits[q] = count
+        for q, count in asked:
+            np.maximum(known, implied[q], out=known)
+            known[QUEUES.index(q)] = max(known[QUEUES.index(q)], count)
+        return waits
+
+
 class Dependencies:
     """Tracks SBUF and PSUM by address, DRAM by tensor name."""
 
@@ -22,9 +55,7 @@ class Dependencies:
         sizes = {"sbuf": config.sbuf_bytes, "psum": config.psum_bytes}
         self.last = {(memory, kind): np.full((n, size // GRANULE_BYTES[memory]), -1, np.int64)
                      for memory, size in sizes.items() for kind in ("read", "write")}
-        self.issued = dict.fromkeys(self.queues, 0)
-        self.known = {q: np.zeros(n, np.int64) for q in self.queues}  # completions implied at the queue's next start
-        self.clocks = {q: [] for q in self.queues}                    # what each instruction had seen at its start
+        self.clocks = Clocks(config.queues)
 
     def _slot(self, memory, kind):
         if (memory, kind) not in self.last:
@@ -56,27 +87,9 @@ class Dependencies:
                 last = self._slot(memory, kind)[:, span].max(axis=1) + 1
                 last[own] = 0
                 np.maximum(need, last, out=need)
-        index = self.issued[queue]
-        waits = self._reduce(queue, need)
-        self.issued[queue] += 1
-        self.clocks[queue].append(self.known[queue].copy())
+        index = self.clocks.issued[queue]
+        waits = self.clocks.place(queue, need)
         for kind, accesses in (("read", reads), ("write", writes)):
             for memory, low, high in accesses:
                 self._slot(memory, kind)[own, self._span(memory, low, high)] = index
-        return waits
-
-    def _reduce(self, queue, need):
-        """Only the waits that no other implies; updates what the queue knows."""
-        known = self.known[queue]
-        asked = [(QUEUES[q], int(need[q])) for q in np.flatnonzero(need > known)]
-        implied = {q: np.zeros(len(QUEUES), np.int64) for q, _ in asked}
-        for q, count in asked:
-            implied[q] = self.clocks[q][count - 1]
-        waits = {}
-        for q, count in asked:
-            if not any(other != q and implied[other][QUEUES.index(q)] >= count for other, _ in asked):
-                waits[q] = count
-        for q, count in asked:
-            np.maximum(known, implied[q], out=known)
-            known[QUEUES.index(q)] = max(known[QUEUES.index(q)], count)
         return waits

@@ -118,12 +118,8 @@ class _Golden:
 
     def run(self, program, image, known):
         machine = Machine(self.config, image.size, self.races)
-        if self.machine is not None:  # chip memories stay from run to run
-            for name in ("sbuf", "psum"):
-                getattr(machine, name).data[:] = getattr(self.machine, name).data
-                getattr(machine, name).written[:] = getattr(self.machine, name).written
-            machine.tables, machine.stationary = self.machine.tables, self.machine.stationary
-            machine.running_sum = self.machine.running_sum
+        if self.machine is not None:
+            machine.inherit(self.machine)
         self.machine = machine
         machine.dram.data[0], machine.dram.written[0] = image, known
         with task(f"golden model of {self.config.name}"):
