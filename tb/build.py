@@ -49,7 +49,8 @@ def run_logged(command, cwd, env, log):
         raise BuildError(f"{Path(command[0]).name} failed ({done.returncode}):\n{done.stdout[-4000:]}")
 
 
-def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
+def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_flags=(), cache=None, tools=None,
+          label="RTL simulation"):
     """Path of the shared library for `sources`, built if the cache does not have it.
 
     sources          Verilog text, or {file name: text}; the top module is `top`
@@ -59,6 +60,7 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
                      fraction of the time, the simulation is slower (every instance is evaluated by itself)
     opt              optimisation of the C++ of the evaluation loop
     verilator_flags  further arguments for Verilator
+    label            what the progress line calls it
     """
     if trace not in TRACES:
         raise ValueError(f"trace = {trace!r}: must be None, 'fst' or 'vcd'")
@@ -83,7 +85,7 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
             _link(work, _runtime(trace, cache, tools), trace, tools, log)
         shutil.rmtree(work / "obj")
 
-    return cache.get(key, make, "RTL simulation" + (f" with {trace} trace" if trace else "")) / LIBRARY
+    return cache.get(key, make, label + (f" with {trace} trace" if trace else "")) / LIBRARY
 
 
 def _runtime(trace, cache, tools):

@@ -62,7 +62,8 @@ class RtlCore:
     def __init__(self, config, trace=None, watchdog=reg.DEFAULT_WATCHDOG, **bus):
         self.config, self.bus, self.watchdog = config, bus, watchdog
         kind = None if trace is None else ("vcd" if str(trace).endswith(".vcd") else "fst")
-        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, hier=HIER, opt="-O3")
+        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, hier=HIER, opt="-O3",
+                       label=f"the simulation of {config.name}")
         if trace:
             self.rtl.trace(trace)
         self.rtl.configure(**bus)

@@ -54,4 +54,4 @@ def test_a_failed_generation_leaves_nothing(calls, monkeypatch, tmp_path):
     monkeypatch.setattr(generate, "generate", fail)
     with pytest.raises(KeyboardInterrupt):
         generate.write_verilog(TINY, tmp_path / "out")
-    assert not (tmp_path / "out").exists() and not [p for p in (tmp_path / "cache").iterdir() if p.is_dir()]
+    assert not list((tmp_path / "out").iterdir()) and not [p for p in (tmp_path / "cache").iterdir() if p.is_dir()]
