@@ -123,12 +123,13 @@ class Control(wiring.Component):
                      self.error_index.eq(trap.index), self.error_addr.eq(trap.addr)]
 
     def _bark(self, m):
-        """The watchdog names the first queue that is busy, else the first that waits."""
+        """The watchdog names the oldest unfinished instruction of the first queue that is busy, else of the first that waits
+        the one that waits."""
         m.d.sync += [self.error_code.eq(Trap.WATCHDOG), self.error_addr.eq(0)]
-        for chosen in (self.waiting, self.busy):
+        for chosen, index in ((self.waiting, self.index), (self.busy, self.done_counts)):
             for q in reversed(range(self.n)):
                 with m.If(chosen[q]):
-                    m.d.sync += [self.error_queue.eq(q), self.error_index.eq(self.index[q])]
+                    m.d.sync += [self.error_queue.eq(q), self.error_index.eq(index[q])]
 
     def _count(self, m):
         for q, queue in enumerate(self.config.queues):

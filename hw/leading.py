@@ -1,6 +1,6 @@
 """Leading-zero counts and shifts, shaped for four-input lookup tables."""
 
-from amaranth import C, Cat, Mux
+from amaranth import C, Cat
 
 
 def _nibble(bits):

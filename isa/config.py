@@ -123,6 +123,6 @@ PRESETS = {c.name: c for c in (
 
 def preset(name):
     """The preset called `name`; a `ConfigError` lists the names there are."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ConfigError(f"no configuration {name!r}; there are: {', '.join(PRESETS)}")
     return PRESETS[name]

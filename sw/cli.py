@@ -1,7 +1,6 @@
 """The command line: `python -m sw.cli` (or `systolith`, where it is installed).
 
-Exit status: 0 all is well; 1 the program failed, or its results differ; 2 the input is wrong; 3 this machine cannot (a
-tool, a folder, memory); 130 interrupted.
+`systolith --help` lists the exit statuses; `sw.exit_status` decides them.
 """
 
 import sys
@@ -30,7 +29,8 @@ from sw.program import Program
 EXAMPLE = "Example:  systolith "
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Systolith: assemble, explain and run programs, and write the hardware.",
-                  epilog=EXAMPLE + "run examples/add.sys --backend both")
+                  epilog=EXAMPLE + "run examples/add.sys --backend both\n\nExit status: 0 all is well; 1 the program failed, or "
+                  "its results differ; 2 the input is wrong; 3 this machine cannot (a tool, a folder, memory); 130 interrupted.")
 
 
 class Backend(str, Enum):

@@ -6,32 +6,17 @@ Weights are [K, N] arrays. Storage is fp32, bf16, fp16 or int8; sums are fp32 (i
 number a channel) a layer computes f(scale * (x @ w) + bias), which is how int8 networks requantise.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from isa import activation
 from isa.dtypes import DType
-from isa.ops import Func
 from sw.builder import Builder, DramView, View
 from sw.dense import DenseLayer, LayerTensors, Queues, Resident, parts
 from sw.errors import BuildError, CapacityError
+from sw.layers import BUILT_IN, Dense, checked, positive, types
 from sw.plan import MOVING_MAX, ceil_div, choose, pitch
 
-STORAGE = ("fp32", "bf16", "fp16", "int8")
-BUILT_IN = {None: Func.IDENTITY, "identity": Func.IDENTITY, "relu": Func.RELU, "square": Func.SQUARE,
-            "abs": Func.ABS, "sign": Func.SIGN}
 SLOTS = 4
-
-
-@dataclass(frozen=True)
-class Dense:
-    """weight [K, N], bias [N] or None, activation by name, scale [N] or None."""
-
-    weight: np.ndarray
-    bias: object = None
-    activation: object = None
-    scale: object = None
 
 
 def compile_dense(config, batch, layers, dtype="bf16", out_dtype="fp32"):
@@ -41,46 +26,20 @@ def compile_dense(config, batch, layers, dtype="bf16", out_dtype="fp32"):
 
 def compile_matmul(config, m, k, n, dtype="bf16", out_dtype="fp32", weight=None):
     """Program for y = x @ w; with no `weight`, w is an input as well."""
-    return _Compiler(config, m, [Dense(weight if weight is not None else np.broadcast_to(np.uint8(0), (k, n)))],
+    m, shape = positive("m", m), (positive("k", k), positive("n", n))
+    if weight is not None and np.shape(weight) != shape:
+        raise BuildError(f"weight has shape {np.shape(weight)}: must be {shape}")
+    return _Compiler(config, m, [Dense(np.broadcast_to(np.uint8(0), shape) if weight is None else weight)],
                      dtype, out_dtype, weight_input=weight is None).program()
 
 
 class _Compiler:
     def __init__(self, config, batch, layers, dtype, out_dtype, weight_input=False):
-        self.config, self.layers, self.weight_input = config, list(layers), weight_input
-        self.dtype, self.out_dtype = self._types(dtype, out_dtype)
-        self._check(batch)
-        self.batch = batch
+        self.dtype, self.out_dtype = types(config, dtype, out_dtype)
+        self.config, self.layers, self.weight_input = config, checked(layers), weight_input
+        self.batch = positive("batch", batch)
         self.b = Builder(config)
         self.slots = {}
-
-    def _types(self, dtype, out_dtype):
-        if dtype not in STORAGE:
-            raise BuildError(f"storage type {dtype!r}: must be one of {', '.join(STORAGE)}")
-        if self.config.pe == "int8" and dtype != "int8":
-            raise BuildError(f"storage type {dtype}: configuration {self.config.name} has int8 PEs and takes int8 only")
-        return DType.parse(dtype), DType.parse(out_dtype)
-
-    def _check(self, batch):
-        if not isinstance(batch, (int, np.integer)) or batch < 1:
-            raise BuildError(f"batch = {batch!r}: must be an integer of at least 1")
-        if not self.layers:
-            raise BuildError("no layers: a chain has at least one")
-        before = None
-        for i, layer in enumerate(self.layers):
-            shape = np.shape(layer.weight)
-            if len(shape) != 2 or 0 in shape:
-                raise BuildError(f"layer {i}: weight has shape {shape}: must be [K, N], both at least 1")
-            if before is not None and shape[0] != before:
-                raise BuildError(f"layer {i}: weight has K = {shape[0]}, but the layer before gives {before} features")
-            for name in ("bias", "scale"):
-                value = getattr(layer, name)
-                if value is not None and np.shape(value) != (shape[1],):
-                    raise BuildError(f"layer {i}: {name} has shape {np.shape(value)}: must be ({shape[1]},)")
-            if layer.activation not in BUILT_IN and layer.activation not in activation.TABLES:
-                known = [n for n in BUILT_IN if n] + list(activation.TABLES)
-                raise BuildError(f"layer {i}: activation {layer.activation!r}: must be one of {', '.join(known)}")
-            before = shape[1]
 
     def program(self):
         """Emit everything; returns the Program."""

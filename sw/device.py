@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from isa.config import Config
 from isa.machine import Machine
 from sw.errors import InputError
 from sw.progress import task
@@ -82,6 +83,8 @@ class Device:
     def __init__(self, config, backend="golden", **options):
         if backend not in BACKENDS:
             raise InputError(f"backend {backend!r}: must be one of {', '.join(BACKENDS)}")
+        if not isinstance(config, Config):
+            raise InputError(f"configuration {config!r}: must be a Config, as preset('tiny') gives")
         self.config, self.backend = config, backend
         if backend == "golden":
             self._core = _Golden(config, **options)

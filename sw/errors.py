@@ -57,6 +57,8 @@ class TrapError(SystolithError):
             tag = words[self.index] >> 16 & 0xFFFF
             if tag < len(program.source):
                 where = f" ({program.source[tag]})"
+        else:
+            text = " (no instruction there: none waits, none runs)"
         error = TrapError(self._text(where, text), trap=self.trap, queue=self.queue, index=self.index,
                           address=self.address, queues=self.queues, bus_idle=self.bus_idle)
         return error

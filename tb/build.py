@@ -49,7 +49,12 @@ def run_logged(command, cwd, env, log):
         raise BuildError(f"{Path(command[0]).name} failed ({done.returncode}):\n{done.stdout[-4000:]}")
 
 
+<<<<<<< HEAD
 def build(sources, *, trace=None, no_inline=(), blocks=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
+=======
+def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_flags=(), cache=None, tools=None,
+          label="RTL simulation"):
+>>>>>>> user
     """Path of the shared library for `sources`, built if the cache does not have it.
 
     sources          Verilog text, or {file name: text}; the top module is `top`
@@ -58,6 +63,7 @@ def build(sources, *, trace=None, no_inline=(), blocks=(), opt="-O2", verilator_
     blocks           names of modules compiled once and called by their instances (`tb.blocks`)
     opt              optimisation of the C++ of the evaluation loop
     verilator_flags  further arguments for Verilator
+    label            what the progress line calls it
     """
     if trace not in TRACES:
         raise ValueError(f"trace = {trace!r}: must be None, 'fst' or 'vcd'")
@@ -89,7 +95,7 @@ def build(sources, *, trace=None, no_inline=(), blocks=(), opt="-O2", verilator_
         for name in ("top", *made):
             shutil.rmtree(work / f"obj_{name}")
 
-    return cache.get(key, make, "RTL simulation" + (f" with {trace} trace" if trace else "")) / LIBRARY
+    return cache.get(key, make, label + (f" with {trace} trace" if trace else "")) / LIBRARY
 
 
 def _runtime(trace, cache, tools):

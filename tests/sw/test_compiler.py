@@ -71,12 +71,20 @@ def test_order_does_not_matter():
     (dict(layers=[Dense(np.zeros((4, 5)), bias=np.zeros(4))]), "layer 0: bias has shape (4,)"),
     (dict(layers=[Dense(np.zeros((4, 5)), activation="tan")]), "activation 'tan'"),
     (dict(dtype="fp8"), "storage type 'fp8'"),
+    (dict(out_dtype="fp33"), "output type: no element type 'fp33'"),
+    (dict(batch=True), "batch = True"),
+    (dict(layers=[np.zeros((4, 5))]), "layer 0: a ndarray: must be a Dense"),
+    (dict(layers=[Dense(np.zeros((4, 5), complex))]), "layer 0: weight must be an array of real numbers"),
+    (dict(layers=[Dense([[1, 2], [3]])]), "layer 0: weight must be an array of real numbers"),
+    (dict(layers=[Dense(np.zeros((4, 2)), bias=["a", "b"])]), "layer 0: bias must be an array of real numbers"),
+    (dict(layers=[Dense(np.zeros((4, 2)), activation=["relu"])]), "layer 0: activation ['relu']"),
+    (dict(config="tiny"), "configuration 'tiny': must be a Config"),
     (dict(dtype="int8", layers=[Dense(np.full((4, 5), 0.5))]), "integer weights"),
 ])
 def test_wrong_arguments(arguments, words):
-    given = {"batch": 2, "layers": [Dense(np.zeros((4, 5)))], "dtype": "fp32", **arguments}
+    given = {"config": preset("tiny"), "batch": 2, "layers": [Dense(np.zeros((4, 5)))], "dtype": "fp32", **arguments}
     with pytest.raises(BuildError) as error:
-        compile_dense(preset("tiny"), **given)
+        compile_dense(**given)
     assert words in str(error.value)
 
 
@@ -109,3 +117,26 @@ def test_other_configuration():
     program = compile_matmul(preset("tiny"), 2, 3, 4, "fp32")
     with pytest.raises(InputError, match="configuration tiny"):
         Device(preset("small")).run(program, {})
+
+
+@pytest.mark.parametrize("sizes,words", [((0, 3, 4), "m = 0"), ((2, 3.5, 4), "k = 3.5"), ((2, "3", 4), "k = '3'"),
+                                         ((2, 3, -1), "n = -1")])
+def test_wrong_sizes(sizes, words):
+    with pytest.raises(BuildError, match=words):
+        compile_matmul(preset("tiny"), *sizes, "fp32")
+
+
+def test_weight_of_another_shape():
+    with pytest.raises(BuildError, match=r"weight has shape \(4, 3\): must be \(3, 4\)"):
+        compile_matmul(preset("tiny"), 2, 3, 4, "fp32", weight=np.zeros((4, 3)))
+
+
+def test_device_takes_a_configuration():
+    with pytest.raises(InputError, match="must be a Config"):
+        Device("tiny")
+
+
+def test_lists_are_arrays():
+    program = compile_dense(preset("tiny"), 1, [Dense([[1, 2], [3, 4]], [10, 20])], "fp32")
+    y = Device(preset("tiny")).run(program, {"x": np.array([[1, 1]], np.float32)}).outputs["y"]
+    assert y.tolist() == [[14, 26]]

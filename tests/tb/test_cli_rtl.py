@@ -62,6 +62,7 @@ def test_silent_bus(systolith, dead):
     status, out, err = systolith("run", ADD, "--backend", "rtl", "--bus-dead", dead, "--watchdog", 3000)
     assert status == 1 and "trap WATCHDOG" in err and not out, err
     assert "the bus owes answers" in err
+    assert ("at dma0[1] `dma0 st" if dead == "write" else "none waits, none runs") in err
 
 
 @pytest.mark.parametrize("options,words", [
