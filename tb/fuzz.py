@@ -52,8 +52,10 @@ def drawn(seed):
 
 
 def configuration(name):
-    """A preset, or `drawn:N`."""
-    return drawn(int(name[len(DRAWN):])) if name.startswith(DRAWN) else preset(name)
+    """A preset, or `drawn:N`; ConfigError if it is neither."""
+    if name.startswith(DRAWN) and name[len(DRAWN):].isdecimal():
+        return drawn(int(name[len(DRAWN):]))
+    return preset(name)
 
 
 def fuzz(config, seconds, seed, console=None, limit=None, folder=FOLDER, plant=None, most_failures=3, shrink_seconds=60):
@@ -101,11 +103,10 @@ def _shorten(bench, program, found, console, folder, seconds):
 def main(configs, seconds, seed, folder=FOLDER):
     """Fuzz each configuration for an equal share of `seconds`; prints tables; 0 if nothing differs."""
     console, bad = Console(width=max(120, Console().width)), 0
-    for name in configs:
-        config = configuration(name)
+    for config in configs:
         outcome = fuzz(config, seconds / len(configs), seed, console, folder=folder)
-        bad += len(outcome.failures)
-        console.print(outcome.coverage.table(f"{name}: {outcome.programs:,} programs from seed {seed * SEEDS}, "
+        bad += len(outcome.failures) or not outcome.programs
+        console.print(outcome.coverage.table(f"{config.name}: {outcome.programs:,} programs from seed {seed * SEEDS}, "
                                              f"{outcome.instructions:,} instructions, {outcome.cycles:,} cycles, "
                                              f"{outcome.seconds:.0f} s, {len(outcome.failures)} failures"))
         missing = outcome.coverage.missing(config)

@@ -1,6 +1,6 @@
 """Random programs: memories full of corner cases, instructions that depend on each other, and a dump of everything.
 
-    prologue   `ld` fills windows of SBUF, `mm` fills PSUM
+    prologue   `ld` fills windows of SBUF, `mm` fills PSUM, `tab` some tables
     body       instructions of `tb.fuzz_draw`
     epilogue   SBUF windows, then PSUM, go to DRAM, where they are compared
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.activation import SLOT_WORDS
 from isa.dtypes import DType
 from isa.encode import encode
 from isa.legality import MOVING_MAX, PE_TYPES
@@ -18,7 +19,7 @@ from tb.fuzz_draw import Drawer, Style
 from tb.fuzz_values import ROWS, zone
 from tb.fuzz_weave import Item, Weaver
 
-WINDOW_BYTES = (512, 1024, 2048, 4096)  # SBUF bytes a partition, all windows together
+WINDOW_BYTES = (512, 1024, 2048, 2048, 4096)  # SBUF bytes a partition, all windows together
 WHOLE, WHOLE_BYTES = 0.1, 1 << 18       # how often it is all of SBUF, if that is at most so many bytes
 COLUMNS = (16, 64, 256, MOVING_MAX)     # words of a PSUM window
 POOL = 4096             # DRAM bytes of random values, beside those that go to SBUF
@@ -60,7 +61,7 @@ def _windows(rng, config):
     total = int(rng.choice(WINDOW_BYTES))
     if size <= total or (rng.random() < WHOLE and size * config.lanes <= WHOLE_BYTES):
         return [(0, size)]
-    count = int(rng.integers(1, 4))
+    count = int(rng.choice((1, 1, 2, 3)))
     each, out = total // count // 16 * 16, []
     cells = rng.choice(size // each, count, replace=False)
     for cell in sorted(int(c) for c in cells):
@@ -139,6 +140,12 @@ class _Maker:
                        x_s2=step, w_addr=base + int(rng.integers((end - base - lanes * size) // 4)) * 4,
                        w_type=code, w_s=1, y_addr=first, y_s2=1)
 
+        base, end = max(self.windows, key=lambda w: w[1] - w[0])
+        for slot in range(4):  # without tables a program has no use for half the functions
+            if end - base >= 4 * SLOT_WORDS and rng.random() < 0.3:
+                address = base + 4 * int(rng.integers((end - base) // 4 - SLOT_WORDS + 1))
+                self._must("act", "tab", p0=int(rng.integers(lanes)), slot=slot, x_addr=address)
+
     def body(self, length, style):
         rng, config = self.rng, self.config
         share = [(f + (e - f) * i // len(config.queues) // 16 * 16, f + (e - f) * (i + 1) // len(config.queues) // 16 * 16)
@@ -147,7 +154,7 @@ class _Maker:
         windows = {"sbuf": self.windows, "psum": self.psum, "dram": [(0, int(self.sources[-1]))]}
         drawer = Drawer(rng, config, style, windows, self.zones, owned)
         kinds = [i for i in INSTRUCTIONS if not i.reserved]
-        weights = np.array([1 if not i.fields else 4 for i in kinds], float)
+        weights = np.array([6 + len(i.fields) for i in kinds], float)  # what has more forms occurs more often
         for _ in range(length):
             instruction = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
             queues = [q for q in config.queues if instruction.queue in ("any", queue_kind(q))]

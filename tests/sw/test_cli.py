@@ -15,7 +15,7 @@ from sw.errors import TrapError
 from sw.program import Program
 
 ADD = str(Path(__file__).parents[2] / "examples" / "add.sys")
-COMMANDS = ("asm", "disasm", "run", "verilog", "info")
+COMMANDS = ("asm", "disasm", "run", "verilog", "fuzz", "info")
 
 
 @pytest.fixture
@@ -150,6 +150,7 @@ def test_program_that_golden_refuses(systolith, tmp_path):
     (["asm", ADD, "-o", "/none/y.npz"], "cannot be written"),
     (["disasm", ADD, "-o", "/none/y.sys"], "cannot be written"),
     (["verilog", "tinny"], "no configuration 'tinny'"),
+    (["fuzz", "--config", "drawn:"], "no configuration 'drawn:'"),
     (["asm"], "source"),
     (["assemble"], "assemble"),
 ])
