@@ -39,8 +39,10 @@ class Style:
     unaligned: float
 
     @classmethod
-    def draw(cls, rng):
-        return cls(int(rng.choice((4, 16, 64, 256))), float(rng.choice((0, 0.3, 0.8))), int(rng.integers(1, RECENT + 1)),
+    def draw(cls, rng, slow):
+        """`slow`: a bus on which many elements would take too long."""
+        sizes = (4, 16) if slow else (4, 16, 64, 256)
+        return cls(int(rng.choice(sizes)), float(rng.choice((0, 0.3, 0.8))), int(rng.integers(1, RECENT + 1)),
                    float(rng.choice((0, 0.95))), float(rng.choice((0, 0, 0.3))), float(rng.choice((0, 0.5))))
 
 

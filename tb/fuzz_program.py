@@ -25,6 +25,7 @@ COLUMNS = (16, 64, 256, MOVING_MAX)     # words of a PSUM window
 POOL = 4096             # DRAM bytes of random values, beside those that go to SBUF
 PAGE = 4096
 ATTEMPTS = 60
+SLOW = 10               # cycles of latency for each outstanding burst
 LENGTHS = (3, 8, 16, 30, 50)
 LATENCIES = (1, 2, 20, 60, 200)
 WORD = int(DType.INT32)
@@ -52,7 +53,7 @@ def draw_bus(rng):
     """Latency, bandwidth and stalls of the bus."""
     return dict(latency=int(rng.choice(LATENCIES)), jitter=int(rng.choice((0, 0, 5, 140))),
                 stall=float(rng.choice((0, 0, 0.1, 0.3, 0.6))), bandwidth=float(rng.choice((0, 0, 0, 2, 8))),
-                outstanding=int(rng.choice((1, 2, 64, 64, 64))), seed=int(rng.integers(1, 1 << 31)))
+                outstanding=int(rng.choice((1, 2, 64, 64, 64, 64))), seed=int(rng.integers(1, 1 << 31)))
 
 
 def _windows(rng, config):
@@ -198,8 +199,9 @@ class _Maker:
 def make(config, seed):
     """The program of a seed."""
     maker = _Maker(config, seed)
-    maker.prologue()
-    maker.body(int(maker.rng.choice(LENGTHS)), Style.draw(maker.rng))
-    maker.epilogue()
     bus = draw_bus(maker.rng)
+    slow = bus["latency"] + bus["jitter"] // 2 > SLOW * bus["outstanding"]
+    maker.prologue()
+    maker.body(int(maker.rng.choice(LENGTHS)), Style.draw(maker.rng, slow))
+    maker.epilogue()
     return FuzzProgram(config, seed, maker.image, maker.known, maker.weaver.items, maker.weaver.queues, bus, maker.attempts)
