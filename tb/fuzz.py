@@ -15,10 +15,9 @@ from rich.console import Console
 
 from isa.config import PE_KINDS, Config, preset
 from isa.encode import decode
-from isa.memory import MachineError
 from tb.fuzz_coverage import Coverage
 from tb.fuzz_program import make
-from tb.fuzz_run import Bench, GoldenError, expected
+from tb.fuzz_run import Bench
 from tb.fuzz_shrink import Shrinker, save
 
 FOLDER = Path("build/fuzz")
@@ -69,20 +68,12 @@ def fuzz(config, seconds, seed, console=None, limit=None, folder=FOLDER, plant=N
             outcome.programs += 1
             outcome.instructions += len(program.items)
             outcome.coverage.add(program)
-            found = _difference(bench, program)
+            found = bench.difference(program)
             if found:
                 console.print(f"{config.name}, seed {program.seed}: {found.kind}: {found.text}", markup=False)
                 outcome.failures.append((program.seed, found, _shorten(bench, program, found, console, folder, shrink_seconds)))
         outcome.seconds, outcome.cycles = time.monotonic() - start, bench.cycles
     return outcome
-
-
-def _difference(bench, program):
-    try:
-        golden = expected(program)
-    except MachineError as error:
-        raise GoldenError(f"seed {program.seed}: what passed in program order is refused in another: {error}") from error
-    return bench.difference(program, golden)
 
 
 def _shorten(bench, program, found, console, folder, seconds):
