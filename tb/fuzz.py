@@ -100,6 +100,7 @@ def main(configs, seconds, seed, folder=FOLDER):
         console.print(outcome.coverage.table(f"{config.name}: {outcome.programs:,} programs from seed {seed * SEEDS}, "
                                              f"{outcome.instructions:,} instructions, {outcome.cycles:,} cycles, "
                                              f"{outcome.seconds:.0f} s, {len(outcome.failures)} failures"))
+        console.print(f"programs: {outcome.coverage.buses()}", markup=False)
         missing = outcome.coverage.missing(config)
         if missing:
             console.print("never: " + ", ".join(missing), markup=False)

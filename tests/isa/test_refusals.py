@@ -51,6 +51,7 @@ REFUSED = [
     ("b", alu(op1=1, b_mode=Mode.PARTITION, b_addr=512), "overlaps a source"),
     ("one element", red(op0=1, a_mode=Mode.PARTITION, a=512 | FP32), "overlaps a source"),
     ("index", rows("gat", x_addr=0), "overlaps a source"),
+    ("skipped rows, one word twice", rows("gat", x_s2=0, row_limit=0, skip=True), "more than once"),
     ("skipped rows beyond SBUF", rows("gat", x_addr=TINY.sbuf_bytes - 12, row_limit=0, skip=True), "SBUF address"),
     ("skipped rows beyond SBUF, scatter", rows("sca", x_addr=8, x_s2=-1, row_limit=0, skip=True), "SBUF address"),
     ("scatter", rows("sca", row_stride=3), "more than once"),

@@ -9,17 +9,19 @@ from rich.console import Console
 from isa.config import PE_KINDS, ConfigError, preset
 from isa.encode import decode
 from isa.table import INSTRUCTIONS
-from sw.asm import assemble_file
+from sw.asm import assemble, assemble_file
 from sw.device import Device
+from sw.disasm import disassemble
 from tb.fuzz import configuration, drawn, fuzz
 from tb.fuzz_coverage import Coverage
 from tb.fuzz_program import LATENCIES, make
 from tb.fuzz_run import expected
+from tb.fuzz_shrink import as_program
 from tb.fuzz_weave import weave
 
 TINY = preset("tiny")
 FOR_EVER = 1000
-PROGRAMS = 24
+PROGRAMS = 16
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,13 @@ def test_dependencies_at_every_distance(programs):
 def test_buses_and_styles(programs):
     assert {p.bus["latency"] for p in programs} == set(LATENCIES)
     assert any(p.bus["stall"] for p in programs) and any(p.bus["bandwidth"] for p in programs)
+
+
+def test_saved_programs_assemble_to_themselves(programs):
+    """What the golden machine runs, the assembler accepts, and the file that a failure leaves holds the same words."""
+    for program in programs[:30]:
+        again = assemble(disassemble(as_program(program)))
+        assert again.queues == {q: words for q, words in program.queues.items() if words}, program.seed
 
 
 def test_same_seed_same_program():
