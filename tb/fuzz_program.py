@@ -22,7 +22,7 @@ from tb.fuzz_weave import Item, Weaver
 WINDOW_BYTES = (512, 1024, 2048, 2048, 4096)  # SBUF bytes a partition, all windows together
 WHOLE, WHOLE_BYTES = 0.1, 1 << 18       # how often it is all of SBUF, if that is at most so many bytes
 COLUMNS = (16, 64, 256, MOVING_MAX)     # words of a PSUM window
-POOL = 4096             # DRAM bytes of random values, beside those that go to SBUF
+POOL, POOL_ZONE = 4096, 256  # DRAM bytes of random values beside those that go to SBUF, and of one kind
 PAGE = 4096
 ATTEMPTS = 60
 SLOW = 10               # cycles of latency for each outstanding burst
@@ -90,26 +90,24 @@ class _Maker:
         self.rng = rng = np.random.default_rng(seed)
         self.windows = _windows(rng, config)
         self.zones = _zones(rng, self.windows)
-        lanes = config.lanes
         self.psum = self._psum_windows()
-        bytes_of = [end - first for first, end in self.windows]
-        pool = np.concatenate([zone(rng, DType(int(rng.integers(8))), 256) for _ in range(POOL // 256)])
-        contents = []
-        for first, end in self.windows:
-            rows = np.concatenate([zone(rng, kind, (stop - start) * lanes).reshape(lanes, -1)
-                                   for start, stop, kind in self.zones if first <= start < end], axis=1)
-            contents.append(rows.ravel())
-        self.sources = POOL + np.cumsum([0, *(c.size for c in contents)])
-        self.dumps = self.sources[-1] + lanes * np.cumsum([0, *bytes_of])
+        pool = [zone(rng, DType(int(rng.integers(8))), POOL_ZONE) for _ in range(POOL // POOL_ZONE)]
+        contents = [np.concatenate(pool), *(self._content(*window) for window in self.windows)]
+        self.sources = np.cumsum([c.size for c in contents])
+        self.dumps = self.sources - POOL + self.sources[-1]  # as large as the windows' contents
         self.psum_dump = int(self.dumps[-1])
-        end = self.psum_dump + lanes * sum(e - f for f, e in self.psum)
+        end = self.psum_dump + config.lanes * sum(stop - first for first, stop in self.psum)
         size = -(-end // PAGE) * PAGE
-        image, known = rng.integers(0, 256, size, np.uint8), np.zeros(size, bool)
-        image[:self.sources[-1]] = np.concatenate([pool, *contents])
-        known[:self.sources[-1]] = True
-        self.image, self.known = image, known
-        self.weaver = Weaver(config, image, known)
+        self.image, self.known = rng.integers(0, 256, size, np.uint8), np.zeros(size, bool)
+        self.image[:self.sources[-1]], self.known[:self.sources[-1]] = np.concatenate(contents), True
+        self.weaver = Weaver(config, self.image, self.known)
         self.attempts = 0
+
+    def _content(self, first, end):
+        """Bytes for a window of SBUF, partition after partition."""
+        lanes = self.config.lanes
+        return np.concatenate([zone(self.rng, kind, (stop - start) * lanes).reshape(lanes, -1)
+                               for start, stop, kind in self.zones if first <= start < end], axis=1).ravel()
 
     def _psum_windows(self):
         rng, words = self.rng, self.config.psum_words
