@@ -4,8 +4,11 @@ PY     := $(VENV)/bin/python
 PYTHON ?= python3
 CONFIG ?= base
 STAMP  := $(VENV)/.ready
+FUZZ   ?= tiny small edge drawn:1
+SECONDS ?= 300
+SEED   ?= 0
 
-.PHONY: help setup sim test lint lint-rtl verilog bench fpga-report clean
+.PHONY: help setup sim test lint lint-rtl verilog bench fuzz fpga-report clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,6 +38,9 @@ verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
 
 bench: $(STAMP) ## utilisation and simulation speed; writes build/bench.json
 	$(PY) -W ignore -m tb.bench
+
+fuzz: $(STAMP) ## random programs on RTL and golden model for SECONDS, from SEED; several configurations: FUZZ="tiny drawn:3"
+	$(PY) -W ignore -m sw.cli fuzz $(FUZZ:%=--config %) --seconds $(SECONDS) --seed $(SEED)
 
 fpga-report: $(STAMP) ## size and Fmax of the blocks on ECP5 (slow)
 	$(PY) -m pip install -q -e '.[fpga]'

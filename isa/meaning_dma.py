@@ -76,7 +76,9 @@ def gat(machine, values, access):
     """SBUF x[p] = DRAM row index[p]."""
     size = DType(values["x_type"]).size_bytes
     index, rows = _rows(machine, values, access, size)
-    Operand(machine, values, "x", access).check_overlap(index, in_place=True)
+    x = Operand(machine, values, "x", access)
+    x.check_overlap(index, in_place=True)
+    x.check_distinct()  # skipped rows, too
     for p, row in rows:
         Operand(machine, values, "x", access, parts=slice(p, p + 1)).write(to_bits(row.read())[None])
 

@@ -133,6 +133,16 @@ def verilog(config: Annotated[str, typer.Argument(help="configuration: " + ", ".
         print(path)
 
 
+@app.command(epilog=EXAMPLE + "fuzz --config tiny --config drawn:3 --seconds 300 --seed 1")
+def fuzz(configs: Annotated[Optional[list[str]], typer.Option("--config", help="a configuration, or drawn:N: one drawn "
+                                                              "from the legal space with seed N; by default tiny")] = None,
+         seconds: Annotated[float, typer.Option(min=1, help="for all configurations together; builds not counted")] = 60,
+         seed: Annotated[int, typer.Option(min=0, help="of the first program")] = 0):
+    """Run random programs on the RTL and on the golden model until time is up; shorten what differs."""
+    from tb.fuzz import configuration, main
+    raise typer.Exit(main([configuration(name) for name in configs or ["tiny"]], seconds, seed))
+
+
 @app.command(epilog=EXAMPLE + "info build/add.npz")
 def info(program: Annotated[Optional[Path], typer.Argument(help="program or assembly file")] = None,
          config: Config = None):

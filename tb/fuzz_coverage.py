@@ -1,4 +1,4 @@
-"""What the fuzzer ran: instructions, their element types, modes and flags, from the instruction table."""
+"""What the fuzzer ran: instructions, their element types, modes and flags, from the instruction table; and buses."""
 
 from collections import Counter
 
@@ -32,8 +32,11 @@ class Coverage:
 
     def __init__(self):
         self.instructions, self.values = Counter(), Counter()
+        self.latencies, self.stalled = Counter(), 0
 
     def add(self, program):
+        self.latencies[program.bus["latency"]] += 1
+        self.stalled += program.bus["stall"] > 0
         for item in program.items:
             instruction, v = decode(item.word)
             self.instructions[instruction.name] += 1
@@ -46,6 +49,10 @@ class Coverage:
         return [f"{i.name} {key}={value}" for i in INSTRUCTIONS if not i.reserved for key, value in points(i, config)
                 if not self.values[i.name, key, value]] + [
                     i.name for i in INSTRUCTIONS if not i.reserved and not self.instructions[i.name]]
+
+    def buses(self):
+        """How many programs had which latency, and stalls."""
+        return ", ".join(f"{n} at latency {c}" for c, n in sorted(self.latencies.items())) + f"; {self.stalled} with stalls"
 
     def table(self, title):
         """Instructions by element types of their operands."""

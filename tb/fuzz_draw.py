@@ -39,8 +39,10 @@ class Style:
     unaligned: float
 
     @classmethod
-    def draw(cls, rng):
-        return cls(int(rng.choice((4, 16, 64, 256))), float(rng.choice((0, 0.3, 0.8))), int(rng.integers(1, RECENT + 1)),
+    def draw(cls, rng, slow):
+        """`slow`: a bus on which many elements would take too long."""
+        sizes = (4, 16) if slow else (4, 16, 64, 256)
+        return cls(int(rng.choice(sizes)), float(rng.choice((0, 0.3, 0.8))), int(rng.integers(1, RECENT + 1)),
                    float(rng.choice((0, 0.95))), float(rng.choice((0, 0, 0.3))), float(rng.choice((0, 0.5))))
 
 
@@ -199,7 +201,7 @@ class Drawer:
             v[args[0]] = self._choose(args[1])
         elif kind == "pe_types" and v[args[0]] not in PE_TYPES[self.config.pe]:
             v[args[0]] = self._choose(PE_TYPES[self.config.pe])
-        elif kind == "psum32" and v[f"{args[0]}_space"] or kind == "b_operand" and v["b_space"]:
+        elif kind in ("psum32", "b_operand") and v[f"{args[-1]}_space"]:
             if DType(v[f"{args[-1]}_type"]).size_bytes != 4:
                 v[f"{args[-1]}_type"] = self._choose({DType.FP32, DType.INT32})
         elif kind == "alu_op":

@@ -1,6 +1,6 @@
 """Random programs: memories full of corner cases, instructions that depend on each other, and a dump of everything.
 
-    prologue   `ld` fills windows of SBUF, `mm` fills PSUM
+    prologue   `ld` fills windows of SBUF, `mm` fills PSUM, `tab` some tables
     body       instructions of `tb.fuzz_draw`
     epilogue   SBUF windows, then PSUM, go to DRAM, where they are compared
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.activation import SLOT_WORDS
 from isa.dtypes import DType
 from isa.encode import encode
 from isa.legality import MOVING_MAX, PE_TYPES
@@ -18,12 +19,13 @@ from tb.fuzz_draw import Drawer, Style
 from tb.fuzz_values import ROWS, zone
 from tb.fuzz_weave import Item, Weaver
 
-WINDOW_BYTES = (512, 1024, 2048, 4096)  # SBUF bytes a partition, all windows together
+WINDOW_BYTES = (512, 1024, 2048, 2048, 4096)  # SBUF bytes a partition, all windows together
 WHOLE, WHOLE_BYTES = 0.1, 1 << 18       # how often it is all of SBUF, if that is at most so many bytes
 COLUMNS = (16, 64, 256, MOVING_MAX)     # words of a PSUM window
-POOL = 4096             # DRAM bytes of random values, beside those that go to SBUF
+POOL, POOL_ZONE = 4096, 256  # DRAM bytes of random values beside those that go to SBUF, and of one kind
 PAGE = 4096
 ATTEMPTS = 60
+SLOW = 10               # cycles of latency for each outstanding burst
 LENGTHS = (3, 8, 16, 30, 50)
 LATENCIES = (1, 2, 20, 60, 200)
 WORD = int(DType.INT32)
@@ -51,7 +53,7 @@ def draw_bus(rng):
     """Latency, bandwidth and stalls of the bus."""
     return dict(latency=int(rng.choice(LATENCIES)), jitter=int(rng.choice((0, 0, 5, 140))),
                 stall=float(rng.choice((0, 0, 0.1, 0.3, 0.6))), bandwidth=float(rng.choice((0, 0, 0, 2, 8))),
-                outstanding=int(rng.choice((1, 2, 64, 64, 64))), seed=int(rng.integers(1, 1 << 31)))
+                outstanding=int(rng.choice((1, 2, 64, 64, 64, 64))), seed=int(rng.integers(1, 1 << 31)))
 
 
 def _windows(rng, config):
@@ -60,7 +62,7 @@ def _windows(rng, config):
     total = int(rng.choice(WINDOW_BYTES))
     if size <= total or (rng.random() < WHOLE and size * config.lanes <= WHOLE_BYTES):
         return [(0, size)]
-    count = int(rng.integers(1, 4))
+    count = int(rng.choice((1, 1, 2, 3)))
     each, out = total // count // 16 * 16, []
     cells = rng.choice(size // each, count, replace=False)
     for cell in sorted(int(c) for c in cells):
@@ -88,26 +90,24 @@ class _Maker:
         self.rng = rng = np.random.default_rng(seed)
         self.windows = _windows(rng, config)
         self.zones = _zones(rng, self.windows)
-        lanes = config.lanes
         self.psum = self._psum_windows()
-        bytes_of = [end - first for first, end in self.windows]
-        pool = np.concatenate([zone(rng, DType(int(rng.integers(8))), 256) for _ in range(POOL // 256)])
-        contents = []
-        for first, end in self.windows:
-            rows = np.concatenate([zone(rng, kind, (stop - start) * lanes).reshape(lanes, -1)
-                                   for start, stop, kind in self.zones if first <= start < end], axis=1)
-            contents.append(rows.ravel())
-        self.sources = POOL + np.cumsum([0, *(c.size for c in contents)])
-        self.dumps = self.sources[-1] + lanes * np.cumsum([0, *bytes_of])
+        pool = [zone(rng, DType(int(rng.integers(8))), POOL_ZONE) for _ in range(POOL // POOL_ZONE)]
+        contents = [np.concatenate(pool), *(self._content(*window) for window in self.windows)]
+        self.sources = np.cumsum([c.size for c in contents])
+        self.dumps = self.sources - POOL + self.sources[-1]  # as large as the windows' contents
         self.psum_dump = int(self.dumps[-1])
-        end = self.psum_dump + lanes * sum(e - f for f, e in self.psum)
+        end = self.psum_dump + config.lanes * sum(stop - first for first, stop in self.psum)
         size = -(-end // PAGE) * PAGE
-        image, known = rng.integers(0, 256, size, np.uint8), np.zeros(size, bool)
-        image[:self.sources[-1]] = np.concatenate([pool, *contents])
-        known[:self.sources[-1]] = True
-        self.image, self.known = image, known
-        self.weaver = Weaver(config, image, known)
+        self.image, self.known = rng.integers(0, 256, size, np.uint8), np.zeros(size, bool)
+        self.image[:self.sources[-1]], self.known[:self.sources[-1]] = np.concatenate(contents), True
+        self.weaver = Weaver(config, self.image, self.known)
         self.attempts = 0
+
+    def _content(self, first, end):
+        """Bytes for a window of SBUF, partition after partition."""
+        lanes = self.config.lanes
+        return np.concatenate([zone(self.rng, kind, (stop - start) * lanes).reshape(lanes, -1)
+                               for start, stop, kind in self.zones if first <= start < end], axis=1).ravel()
 
     def _psum_windows(self):
         rng, words = self.rng, self.config.psum_words
@@ -139,6 +139,12 @@ class _Maker:
                        x_s2=step, w_addr=base + int(rng.integers((end - base - lanes * size) // 4)) * 4,
                        w_type=code, w_s=1, y_addr=first, y_s2=1)
 
+        base, end = max(self.windows, key=lambda w: w[1] - w[0])
+        for slot in range(4):  # without tables a program has no use for half the functions
+            if end - base >= 4 * SLOT_WORDS and rng.random() < 0.3:
+                address = base + 4 * int(rng.integers((end - base) // 4 - SLOT_WORDS + 1))
+                self._must("act", "tab", p0=int(rng.integers(lanes)), slot=slot, x_addr=address)
+
     def body(self, length, style):
         rng, config = self.rng, self.config
         share = [(f + (e - f) * i // len(config.queues) // 16 * 16, f + (e - f) * (i + 1) // len(config.queues) // 16 * 16)
@@ -147,7 +153,7 @@ class _Maker:
         windows = {"sbuf": self.windows, "psum": self.psum, "dram": [(0, int(self.sources[-1]))]}
         drawer = Drawer(rng, config, style, windows, self.zones, owned)
         kinds = [i for i in INSTRUCTIONS if not i.reserved]
-        weights = np.array([1 if not i.fields else 4 for i in kinds], float)
+        weights = np.array([6 + len(i.fields) for i in kinds], float)  # what has more forms occurs more often
         for _ in range(length):
             instruction = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
             queues = [q for q in config.queues if instruction.queue in ("any", queue_kind(q))]
@@ -191,8 +197,9 @@ class _Maker:
 def make(config, seed):
     """The program of a seed."""
     maker = _Maker(config, seed)
-    maker.prologue()
-    maker.body(int(maker.rng.choice(LENGTHS)), Style.draw(maker.rng))
-    maker.epilogue()
     bus = draw_bus(maker.rng)
+    slow = bus["latency"] + bus["jitter"] // 2 > SLOW * bus["outstanding"]
+    maker.prologue()
+    maker.body(int(maker.rng.choice(LENGTHS)), Style.draw(maker.rng, slow))
+    maker.epilogue()
     return FuzzProgram(config, seed, maker.image, maker.known, maker.weaver.items, maker.weaver.queues, bus, maker.attempts)

@@ -51,6 +51,9 @@ REFUSED = [
     ("b", alu(op1=1, b_mode=Mode.PARTITION, b_addr=512), "overlaps a source"),
     ("one element", red(op0=1, a_mode=Mode.PARTITION, a=512 | FP32), "overlaps a source"),
     ("index", rows("gat", x_addr=0), "overlaps a source"),
+    ("skipped rows, one word twice", rows("gat", x_s2=0, row_limit=0, skip=True), "more than once"),
+    ("skipped rows beyond SBUF", rows("gat", x_addr=TINY.sbuf_bytes - 12, row_limit=0, skip=True), "SBUF address"),
+    ("skipped rows beyond SBUF, scatter", rows("sca", x_addr=8, x_s2=-1, row_limit=0, skip=True), "SBUF address"),
     ("scatter", rows("sca", row_stride=3), "more than once"),
 ]
 LEGAL = [act(acc=Acc.START, acc_write=True, acc_addr=64), act(bias_mode=Mode.PARTITION, bias=528 | FP32),
@@ -73,6 +76,12 @@ def test_legal(instruction):
 def test_two_scatters_to_one_row():
     with pytest.raises(MachineError, match="more than once"):
         machine(rows=(0, 1, 1, 3)).run({"dma0": [rows("sca")[1]]})
+
+
+def test_row_far_beyond_dram():
+    """Row times stride times size needs 66 bits."""
+    with pytest.raises(MachineError, match="DRAM address"):
+        machine(rows=[0xFFFFFFFE] * 4).run({"dma0": [rows("gat", row_stride=-(1 << 31), row_limit=0xFFFFFFFF)[1]]})
 
 
 def test_skipped_rows_meet_nothing():

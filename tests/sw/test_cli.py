@@ -140,6 +140,7 @@ def test_program_that_golden_refuses(systolith, tmp_path):
     (["asm", ADD, "-o", "/none/y.npz"], "cannot be written"),
     (["disasm", ADD, "-o", "/none/y.sys"], "cannot be written"),
     (["verilog", "tinny"], "no configuration 'tinny'"),
+    (["fuzz", "--config", "drawn:"], "no configuration 'drawn:'"),
     (["asm"], "source"),
     (["assemble"], "assemble"),
 ])
