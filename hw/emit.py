@@ -1,6 +1,8 @@
-"""Verilog text from a component, with two repairs.
+"""Verilog text from a component, with three repairs.
 
 Signals of no width are declared as [-1:0], which is two bits in Verilog; nothing uses them, and they are left out.
+
+A memory of zeros is initialised word by word, in thousands of lines; a loop says the same.
 
 Where part of a signal is constant, the Verilog writer emits `always @*` around an assignment that reads nothing. By
 the language's rules such a block never runs, so in simulation the constant is never there (synthesis sees it). Each
@@ -11,9 +13,12 @@ import re
 
 from amaranth.back import verilog
 
+PLAIN = str.maketrans("$.[]", "____")
 DUMMY = "emit_once"
 NEVER_RUNS = re.compile(r"^  always @\*\n    ([^\n=]+= (?:\d+'[shbdo]+[0-9a-fxz]+|\{[^a-zA-Z\\$}]*\}));$", re.M)
 NO_WIDTH = re.compile(r"^  (?:wire|reg) \[-1:0\] \S+ ?;\n", re.M)
+ZEROS = re.compile(r"^  reg \[(\d+):0\] (\S+) \[(\d+):0\];\n  initial begin\n((?:    \2 ?\[\d+\] = \d+'[bhd]0+;\n)+)  end\n",
+                   re.M)
 MODULE = re.compile(r"^module .*?^endmodule", re.M | re.S)
 
 
@@ -25,7 +30,19 @@ def run_constants(text):
     return MODULE.sub(module, text)
 
 
+def zero_loops(text):
+    """`text` with a loop where all words of a memory are set to zero one by one."""
+    def loop(match):
+        width, name, last, lines = match.groups()
+        if lines.count("\n") != int(last) + 1:
+            return match[0]
+        label = "zero_" + name.lstrip("\\").translate(PLAIN)
+        return (f"  reg [{width}:0] {name} [{last}:0];\n  initial begin : {label}\n    integer i;\n"
+                f"    for (i = 0; i <= {last}; i = i + 1) {name} [i] = 0;\n  end\n")
+    return ZEROS.sub(loop, text)
+
+
 def convert(component, name, **options):
     """Verilog of `component` as module `name`."""
     text = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True, **options)
-    return run_constants(NO_WIDTH.sub("", text))
+    return run_constants(zero_loops(NO_WIDTH.sub("", text)))

@@ -7,6 +7,7 @@ own runtime takes longer to compile than a small design, so it is a cache entry 
 
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sw.errors import HostError
@@ -49,12 +50,8 @@ def run_logged(command, cwd, env, log):
         raise BuildError(f"{Path(command[0]).name} failed ({done.returncode}):\n{done.stdout[-4000:]}")
 
 
-<<<<<<< HEAD
-def build(sources, *, trace=None, no_inline=(), blocks=(), opt="-O2", verilator_flags=(), cache=None, tools=None):
-=======
-def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_flags=(), cache=None, tools=None,
+def build(sources, *, trace=None, no_inline=(), blocks=(), opt="-O2", verilator_flags=(), cache=None, tools=None,
           label="RTL simulation"):
->>>>>>> user
     """Path of the shared library for `sources`, built if the cache does not have it.
 
     sources          Verilog text, or {file name: text}; the top module is `top`
@@ -84,13 +81,15 @@ def build(sources, *, trace=None, no_inline=(), hier=(), opt="-O2", verilator_fl
         for name, text in {**files, **runner, "control.vlt": control}.items():
             (work / name).write_text(text)
         with open(work / "build.log", "w") as log:
+            sources = {"top": sorted(files)}
             for name, (text, glue) in made.items():
                 (work / f"{name}.v").write_text(text)
                 (work / f"{name}.cpp").write_text(glue)
-                _verilate(work, ["control.vlt", f"{name}.v"], flags, tools, log, name)
+                sources[name] = [f"{name}.v"]
+            with ThreadPoolExecutor(JOBS) as pool:  # Verilator itself has one thread
+                list(pool.map(lambda item: _verilate(work, ["control.vlt", *item[1]], flags, tools, log, item[0]), sources.items()))
+            for name in sources:
                 _make(work, f"libV{name}.a", opt, tools, log, name)
-            _verilate(work, ["control.vlt", *sorted(files)], flags, tools, log)
-            _make(work, "libVtop.a", opt, tools, log)
             _link(work, _runtime(trace, cache, tools), trace, tools, log, tuple(made))
         for name in ("top", *made):
             shutil.rmtree(work / f"obj_{name}")
@@ -131,7 +130,7 @@ def _verilate(work, names, flags, tools, log, module="top"):
 
 def _make(work, target, opt, tools, log, module="top"):
     run_logged([tools.make, "-C", f"obj_{module}", "-f", f"V{module}.mk", "-j", str(JOBS), f"CXX={tools.cxx}", f"OPT_FAST={opt}",
-                "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", *tools.make_vars, target], work, tools.environment(), log)
+                "OPT_SLOW=-O0", "OPT_GLOBAL=-O2", *tools.make_vars, target], work, tools.environment(), log)
 
 
 def _link(work, runtime, trace, tools, log, blocks=()):

@@ -64,12 +64,8 @@ class RtlCore:
         self.config, self.bus, self.watchdog = config, bus, watchdog
         inspect.signature(Rtl.configure).bind_partial(None, **bus)  # a misspelt option, before the minutes of a build
         kind = None if trace is None else ("vcd" if str(trace).endswith(".vcd") else "fst")
-<<<<<<< HEAD
-        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, blocks=BLOCKS if kind is None else (), opt="-O3")
-=======
-        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, hier=HIER, opt="-O3",
-                       label=f"the simulation of {config.name}")
->>>>>>> user
+        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, blocks=BLOCKS if kind is None else (),
+                       opt="-O3", label=f"the simulation of {config.name}")
         if trace:
             self.rtl.trace(trace)
         self.rtl.configure(**bus)
