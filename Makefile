@@ -8,7 +8,7 @@ FUZZ   ?= tiny small edge drawn:1
 SECONDS ?= 300
 SEED   ?= 0
 
-.PHONY: help setup sim test lint lint-rtl verilog bench fuzz fpga-report clean
+.PHONY: help setup sim test lint lint-rtl synth-check verilog bench fuzz fpga-report clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,9 @@ lint: $(STAMP) ## style
 
 lint-rtl: $(STAMP) ## verilator --lint-only -Wall on the Verilog, with the reasons of what is waived
 	$(PY) -W ignore -m tb.lint
+
+synth-check: $(STAMP) ## Yosys finds no latch and no loop in the Verilog of tiny, small, edge, base
+	$(PY) -W ignore -m tb.synth_check
 
 verilog: $(STAMP) ## Verilog, ports and manifest of CONFIG in build/CONFIG
 	$(PY) -W ignore -m sw.cli verilog $(CONFIG) build/$(CONFIG)

@@ -25,11 +25,12 @@ RESET_POLLS = 1000
 _verilog = {}
 
 
-def verilog(config):
-    """Verilog text of a configuration; read once a process."""
-    if config.hash not in _verilog:
-        _verilog[config.hash] = generated(config, gated=True)[0]
-    return _verilog[config.hash]
+def verilog(config, gated=False):
+    """Verilog text of a configuration; read once a process. `gated`: see `hw.cell.clock_while`."""
+    key = config.hash, gated
+    if key not in _verilog:
+        _verilog[key] = generated(config, gated=gated)[0]
+    return _verilog[key]
 
 
 def layout(config, queues, image, watchdog=reg.DEFAULT_WATCHDOG):
@@ -58,13 +59,17 @@ def addressed(name, value):
 
 
 class RtlCore:
-    """One simulated core. Bus options (latency, stall, seed, ...) as in `tb.runner.Rtl.configure`."""
+    """One simulated core. Bus options (latency, stall, seed, ...) as in `tb.runner.Rtl.configure`.
 
-    def __init__(self, config, trace=None, watchdog=reg.DEFAULT_WATCHDOG, **bus):
+    `fast`: cells are blocks, and the clocks of idle ones stop; else, and in waveforms, it is the Verilog as written.
+    """
+
+    def __init__(self, config, trace=None, watchdog=reg.DEFAULT_WATCHDOG, fast=True, **bus):
         self.config, self.bus, self.watchdog = config, bus, watchdog
         inspect.signature(Rtl.configure).bind_partial(None, **bus)  # a misspelt option, before the minutes of a build
         kind = None if trace is None else ("vcd" if str(trace).endswith(".vcd") else "fst")
-        self.rtl = Rtl(verilog(config), config, trace=kind, no_inline=NO_INLINE, blocks=BLOCKS if kind is None else (),
+        fast = fast and kind is None
+        self.rtl = Rtl(verilog(config, gated=fast), config, trace=kind, no_inline=NO_INLINE, blocks=BLOCKS if fast else (),
                        opt="-O3", label=f"the simulation of {config.name}")
         if trace:
             self.rtl.trace(trace)

@@ -12,6 +12,19 @@ module fold (input [`BITS-1:0] a, output [31:0] y);
   assign y = sum;
 endmodule
 
+module total (clk, clear, add, a, sum);
+  input clk;
+  input clear;
+  input add;
+  input [31:0] a;
+  output [31:0] sum;
+  reg [31:0] kept;
+  assign sum = kept;
+  always @(posedge clk)
+    if (clear) kept <= 0;
+    else if (add) kept <= kept ^ a;
+endmodule
+
 module top (
     input clk, input rst, output irq,
     output [3:0] m_axi_awid, output [47:0] m_axi_awaddr, output [7:0] m_axi_awlen, output [2:0] m_axi_awsize,
@@ -31,7 +44,8 @@ module top (
   localparam SIZE = $clog2(BYTES);
 
   // Two buffers of 16 beats, one for each id; both are read at once, then both are written.
-  reg [31:0] src, dst, beats, sum;
+  reg [31:0] src, dst, beats;
+  wire [31:0] sum;
   reg [`BITS-1:0] buffer [0:31];
   reg running, done, error, violate, hasty, phase;
   reg [1:0] asked, sent, addressed, answered;  // a bit for each id
@@ -41,6 +55,7 @@ module top (
   reg [3:0] out;
   wire [31:0] xored;
   fold folder (.a(m_axi_rdata), .y(xored));
+  total sums (.clk(clk), .clear(start || rst), .add(m_axi_rvalid && m_axi_rready), .a(xored), .sum(sum));
 
   assign irq = done;
   wire ask = asked[0];                         // id that asks next
@@ -113,7 +128,6 @@ module top (
     if (m_axi_arvalid && m_axi_arready) asked[ask] <= 1;
     if (m_axi_rvalid && m_axi_rready) begin
       buffer[{rid, rid ? got1 : got0}] <= m_axi_rdata;
-      sum <= sum ^ xored;
       if (rid) got1 <= got1 + 1; else got0 <= got0 + 1;
       if (m_axi_rlast) full[rid] <= 1;
       if (m_axi_rresp != 0) error <= 1;
@@ -134,7 +148,7 @@ module top (
       beats <= beats - 32;
       if (beats == 32) begin running <= 0; done <= 1; end
     end
-    if (start) begin running <= 1; done <= 0; error <= 0; sum <= 0; end
+    if (start) begin running <= 1; done <= 0; error <= 0; end
     phase <= !phase;
     if (rst) begin
       phase <= 0;

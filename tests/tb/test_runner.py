@@ -196,12 +196,6 @@ def test_vcd_trace(make_copy, tmp_path):
         make_copy().rtl.trace(tmp_path / "none.vcd")
 
 
-def test_block(make_copy):
-    run = make_copy(blocks=("fold",))
-    assert run.go() and run.copied() and run.rtl.csr_read(0x20) == run.expected_sum()
-    assert "fold_clock" in (run.rtl.library_path.parent / "top.v").read_text()
-
-
 def test_verilog_error_is_shown():
     with pytest.raises(BuildError, match="syntax error"):
         build("module top (input clk; endmodule")
