@@ -17,7 +17,7 @@ PLAIN = str.maketrans("$.[]", "____")
 DUMMY = "emit_once"
 NEVER_RUNS = re.compile(r"^  always @\*\n    ([^\n=]+= (?:\d+'[shbdo]+[0-9a-fxz]+|\{[^a-zA-Z\\$}]*\}));$", re.M)
 NO_WIDTH = re.compile(r"^  (?:wire|reg) \[-1:0\] \S+ ?;\n", re.M)
-ZEROS = re.compile(r"^  reg \[(\d+):0\] (\S+) \[(\d+):0\];\n  initial begin\n((?:    \2 ?\[\d+\] = \d+'[bhd]0+;\n)+)  end\n",
+ZEROS = re.compile(r"^  reg \[(\d+):0\] (\S+) +\[(\d+):0\];\n  initial begin\n((?:    \2 *\[\d+\] = \d+'[bhd]0+;\n)+)  end\n",
                    re.M)
 MODULE = re.compile(r"^module .*?^endmodule", re.M | re.S)
 
@@ -37,8 +37,8 @@ def zero_loops(text):
         if lines.count("\n") != int(last) + 1:
             return match[0]
         label = "zero_" + name.lstrip("\\").translate(PLAIN)
-        return (f"  reg [{width}:0] {name} [{last}:0];\n  initial begin : {label}\n    integer i;\n"
-                f"    for (i = 0; i <= {last}; i = i + 1) {name} [i] = 0;\n  end\n")
+        return (f"  reg [{width}:0] {name} [{last}:0];\n  initial begin : {label}\n    integer {label}_at;\n"
+                f"    for ({label}_at = 0; {label}_at <= {last}; {label}_at = {label}_at + 1) {name} [{label}_at] = 0;\n  end\n")
     return ZEROS.sub(loop, text)
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from isa.dtypes import DType
 from isa.encode import decode, encode
+from isa.fields import DRAM_ADDR_BITS
 from isa.legality import ALU_FLOAT, ALU_INT, MOVING_MAX, NO_OPERAND, PE_TYPES
 from isa.table import INT_TYPES, Mode
 from sw.asm_check import walks
-from sw.asm_syntax import DRAM_ADDRESS_BITS, operands
+from sw.asm_syntax import operands
 from tb.fuzz_values import ROWS, immediate
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 127, 128, 256)
@@ -146,7 +147,7 @@ class Drawer:
         f = instruction.placed[name]
         if spec.mode:
             v[spec.mode] = int(rng.integers(4))
-        if f.bits == DRAM_ADDRESS_BITS:
+        if f.bits == DRAM_ADDR_BITS:
             v[name] = self._address("dram", "", 0, 1, 4)
         elif f.signed:
             elements = v.get("n0", 1) * v.get("n1", 1) * v.get("n2", 1)

@@ -27,7 +27,7 @@ def test_running_sums():
     rng = generator("sums")
     config = FOLD4
     sbuf, psum = memories(config, rng)
-    program, at = [], BASE
+    program, at = [act(1, BASE, acc=Acc.START)], BASE + 16  # all sums
     for i, n in enumerate((1, 7, 8, 9, 16, 21)):
         program.append(act(n, at, x_addr=64 * i, func=Func.IDENTITY, acc=Acc.START if i % 3 == 0 else Acc.CONTINUE,
                            acc_write=i % 2, acc_addr=at + 4 * n, p0=i % 3, pn=2))

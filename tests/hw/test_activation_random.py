@@ -9,7 +9,8 @@ from isa import activation, numerics
 from isa.config import preset
 from isa.encode import encode
 from isa.ops import Func
-from tests.hw.activation_bench import compare, load_table, memories, random_act
+from isa.table import Acc
+from tests.hw.activation_bench import BASE, compare, load_table, memories, random_act
 from tests.hw.datapath import CORNERS, assert_same, generator, random_fp32
 
 FUNCTIONS = ("exp", "reciprocal", "rsqrt", "log")
@@ -24,7 +25,8 @@ def test_programs(fold, function, stall, count):
     config = preset("tiny").with_(lane_fold=fold)
     sbuf, psum = memories(config, rng)
     functions = [*Func, 10, 10, 10, 10, 10]
-    program = [load_table(sbuf, function, 2, 1)] + [random_act(rng, config, functions) for _ in range(count)]
+    start = encode("act", pn=config.lanes, n2=1, y_addr=BASE, acc=Acc.START)
+    program = [load_table(sbuf, function, 2, 1), start] + [random_act(rng, config, functions) for _ in range(count)]
     if fold == 4:
         program += [load_table(sbuf, "sqrt", 2, 3), encode("mark")]
         program += [random_act(rng, config, functions) for _ in range(3)]

@@ -18,7 +18,7 @@ MEMORY = """  reg [7:0] {name} [3:0];
 @pytest.mark.parametrize("name", ["words", "\\a.b$1 "])
 def test_zeros_become_a_loop(name):
     text = zero_loops(MEMORY.format(name=name, last=0))
-    assert text.count("for (i = 0; i <= 3; i = i + 1)") == 1 and "[2] = 8'd0" not in text
+    assert text.count("_at <= 3;") == 1 and "[2] = 8'd0" not in text
     assert text.startswith("  reg [7:0]") and text.endswith("  always @(posedge clk)\n")
 
 

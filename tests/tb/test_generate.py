@@ -15,7 +15,7 @@ TINY = preset("tiny")
 def calls(monkeypatch, tmp_path):
     """Stand-ins for the slow generator, that count."""
     seen = []
-    monkeypatch.setattr(generate, "generate", lambda config: (seen.append(config.name) or f"module {config.name}", ["pe"]))
+    monkeypatch.setattr(generate, "generate", lambda config, gated: (seen.append(config.name) or f"module {config.name}", ["pe"]))
     monkeypatch.setattr(generate, "ports", lambda config: [("clk", "input", 1)])
     monkeypatch.setenv("SYSTOLITH_CACHE", str(tmp_path / "cache"))
     return seen
@@ -48,7 +48,7 @@ def test_files(calls, tmp_path):
 
 
 def test_a_failed_generation_leaves_nothing(calls, monkeypatch, tmp_path):
-    def fail(config):
+    def fail(config, gated):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(generate, "generate", fail)
