@@ -58,6 +58,11 @@ def addressed(name, value):
     return [(reg.ADDRESS[f"{name}_{half}"], value >> shift & 0xFFFFFFFF) for half, shift in (("lo", 0), ("hi", 32))]
 
 
+def build_options(config, fast=True):
+    """How the core is built: arguments of `tb.build.build`; `fast` as in RtlCore."""
+    return dict(no_inline=NO_INLINE, blocks=BLOCKS if fast else (), opt="-O3", label=f"the simulation of {config.name}")
+
+
 class RtlCore:
     """One simulated core. Bus options (latency, stall, seed, ...) as in `tb.runner.Rtl.configure`.
 
@@ -69,8 +74,7 @@ class RtlCore:
         inspect.signature(Rtl.configure).bind_partial(None, **bus)  # a misspelt option, before the minutes of a build
         kind = None if trace is None else ("vcd" if str(trace).endswith(".vcd") else "fst")
         fast = fast and kind is None
-        self.rtl = Rtl(verilog(config, gated=fast), config, trace=kind, no_inline=NO_INLINE, blocks=BLOCKS if fast else (),
-                       opt="-O3", label=f"the simulation of {config.name}")
+        self.rtl = Rtl(verilog(config, gated=fast), config, trace=kind, **build_options(config, fast))
         if trace:
             self.rtl.trace(trace)
         self.rtl.configure(**bus)
