@@ -1,6 +1,5 @@
 """tb.fpga without its tools: the ring, the registry, missing tools, and a report that outlives a broken block."""
 
-import importlib.util
 import json
 import re
 
@@ -16,13 +15,13 @@ def test_ring_has_two_data_pins_and_registers_every_port():
     ring = fpga.Ring(PE("int8"))
     assert len(ring.inputs) == 8 + 1 + 1 + 8 + 1 + 32
     assert len(ring.outputs) == 8 + 1 + 1 + 8 + 32
-    assert ring.own_cells == {"lut4": 50, "ff": 51 + 100}
+    assert ring.own_cells == {"lut4": 50 + 50, "ff": 51 + 100}
     text = verilog.convert(ring, ports=[ring.serial_in, ring.serial_out], name="ring", emit_src=False)
     pins = re.search(r"^module ring\((.*?)\);", text, re.M | re.S).group(1)
     assert {p.strip() for p in pins.split(",")} == {"serial_in", "serial_out", "clk", "rst"}
 
 
-@pytest.mark.parametrize("name", [n for n in fpga.PARTS if importlib.util.find_spec(fpga.PARTS[n][0])])
+@pytest.mark.parametrize("name", [n for n in fpga.ALL if "-edge" not in n and n != "Core-tiny"])
 def test_every_part_can_be_emitted(name):
     ring = fpga.Ring(fpga.factory(name)())
     text = verilog.convert(ring, ports=[ring.serial_in, ring.serial_out], name="ring", emit_src=False)
@@ -53,6 +52,25 @@ def test_report_goes_on_after_a_broken_block(monkeypatch, tmp_path):
 
     console = Console(record=True, width=120)
     fpga.report([("bad", broken), ("good", object)], console)
+    row |= {"asked_mhz": 0, "reached": True}
     assert json.loads((tmp_path / "fpga.json").read_text()) == {
         "bad": {"error": "ImportError: no such block"}, "good": row}
     assert "no such block" in console.export_text()
+
+
+def test_too_slow_is_a_failure(monkeypatch, tmp_path, capsys):
+    row = {"lut4": 1, "ff": 2, "mult": 0, "bram": 0, "fmax_mhz": 139.9}
+    monkeypatch.setattr(fpga, "BUILD", tmp_path)
+    monkeypatch.setattr(fpga, "measure", lambda block, name: dict(row))
+    assert fpga.main(["PE-int8"]) == 1 and "MISSED" in capsys.readouterr().out
+    assert fpga.main(["PE-bf16"]) == 0
+
+
+def test_large_memories_as_registers_are_found():
+    small, large = (f"module \\top.{name} (a);\n  reg {size};\nendmodule\n"
+                    for name, size in (("small", "[0:0] storage [3:0]"), ("large", "[31:0] storage [63:0]")))
+    text = small + large
+    log = "using FF mapping for memory ring.block.{}.storage\n"
+    assert fpga.large_registers(text, log.format("small")) == []
+    assert fpga.large_registers(text, log.format("large")) == ["ring.block.large.storage"]
+    assert fpga.large_registers(text, "mapping memory ring.block.large.storage via $__ECP5_DP16KD_") == []
