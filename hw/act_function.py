@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.fp import QUIET_NAN, FpAdd
 from hw.fp_mul import FpMul
-from hw.leading import leading_zeros, shift_left
+from hw.leading import leading_zeros, normalise
 from hw.pipeline import Pipeline
 from hw.stall_delay import stall_delayed
 from isa.activation import LN2, LOG2E, SEGMENTS
@@ -83,7 +83,7 @@ class ActFunction(wiring.Component):
 
     def _count_as_float(self, x):
         zeros, none = leading_zeros(self.pipe, x.k)
-        shifted = shift_left(self.pipe, x.k, zeros)
+        shifted = normalise(self.pipe, x.k, zeros)
         return Cat(C(0, 16), shifted[:7], (134 - zeros)[:8], x.k_negative) & ~none.replicate(32)
 
     def _align(self, x, product):
@@ -110,7 +110,7 @@ class ActFunction(wiring.Component):
         roots = is_mode[TableMode.SQRT] | is_mode[TableMode.RSQRT]
         t = pipe.name(((Cat(x.fixed, C(0, 1)) ^ negative.replicate(32)) + negative)[:32], "fixed_point")
         zeros, none = leading_zeros(pipe, x.fixed[:23])
-        near = shift_left(pipe, x.fixed[:23], zeros)
+        near = normalise(pipe, x.fixed[:23], zeros)
         log_r = Cat(C(0, 1), near[:22], (125 - zeros)[:8], fraction[22]) & ~none.replicate(32)
         odd = ~exponent[0]
         one = Mux(odd & roots, C(128, 8), C(127, 8))

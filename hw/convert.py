@@ -10,7 +10,7 @@ from amaranth import C, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.leading import leading_zeros, shift_left, shift_right_sticky
+from hw.leading import leading_zeros, normalise, shift_right_sticky
 from hw.pipeline import Pipeline
 from isa.dtypes import DType
 
@@ -55,7 +55,7 @@ class ToFp32(wiring.Component):
         v = pipe.cut(self._decode(m, self.raw, self.dtype))
         zeros, all_zero = leading_zeros(pipe, v.magnitude)
         v = pipe.cut(Values(
-            magnitude=shift_left(pipe, v.magnitude, zeros),
+            magnitude=normalise(pipe, v.magnitude, zeros),
             exponent=(v.exponent - zeros)[:8] & ~all_zero.replicate(8),
             sign=v.sign, infinite=v.infinite, nan=v.nan))
         low = v.magnitude[:-24]  # empty without int32: everything else has at most 24 bits

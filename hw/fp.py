@@ -6,7 +6,7 @@ from amaranth import C, Cat, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.leading import choose, leading_zeros, shift_left, shift_right_sticky
+from hw.leading import choose, leading_zeros_by_edge, shift_left, shift_right_sticky
 from hw.pipeline import Pipeline
 
 QUIET_NAN = 0x7FC00000
@@ -66,7 +66,7 @@ def count(pipe, v):
     fraction, odd, guard = kept[1:], kept[1], kept[0]
     sticky = t[0] | (t[1] & t[26:28].any()) | (t[2] & t[27])
     exponent = Mux(t[27], v.above, Mux(t[26], v.exponent, v.below))
-    zeros, all_zero = leading_zeros(pipe, t[2:25])
+    zeros, all_zero = leading_zeros_by_edge(pipe, t[2:25])
     exact = ~t[25:].any()
     infinite = v.infinite | (exponent.all() & ~exact)
     return Values(

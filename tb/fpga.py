@@ -88,7 +88,7 @@ class Ring(Elaboratable):
         seen = Signal(n_out, reset_less=True)
         chain = Signal(n_out, reset_less=True)
         # A plain shift register would be merged with the block's own delays.
-        mixed = Cat(feed[i - 1] ^ feed[(5 * i + 3) % n_in] for i in range(1, n_in))
+        mixed = Cat(feed[i - 1] ^ feed[(i + 1 + i % 7) % n_in] for i in range(1, n_in))
         m.d.sync += [feed.eq(Cat(self.serial_in, mixed)), seen.eq(self.outputs),
                      chain.eq(seen ^ Cat(self.serial_in, chain)[:n_out])]
         m.d.comb += [self.inputs.eq(feed), self.serial_out.eq(chain[-1])]
