@@ -59,10 +59,11 @@ class PE(wiring.Component):
     def _integer(self, m, x, weight):
         product = Signal(signed(16), reset_less=True)
         total = Signal(32, reset_less=True)
-        # Zeroed after the multiplier, by the register's reset: the multiplier is the longest path.
-        m.d.sync += [
-            product.eq(Mux(self.x_valid_out, x.as_signed() * weight.as_signed(), 0)),
-            total.eq(self.sum_in + product)]
+        # Zeroed at the adder: the multiplier is the longest path, and a register that is reset by every cell's own signal
+        # cannot be placed beside it.
+        valid = Signal()
+        m.d.sync += [product.eq(x.as_signed() * weight.as_signed()), valid.eq(self.x_valid_out),
+                     total.eq(self.sum_in + Mux(valid, product, 0))]
         m.d.comb += self.sum_out.eq(total)
 
     def _float(self, m, x, weight):
